@@ -1,6 +1,7 @@
 #include "emulator/timing/machine_schedule.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <unordered_map>
 
@@ -20,6 +21,30 @@ bool is_control(const Code& code, uint32_t pc) { return pc != kNone && code[pc].
 bool separates(InstructionClass kind) {
   return kind == InstructionClass::control || kind == InstructionClass::barrier || kind == InstructionClass::fence;
 }
+
+/// The two banks of a sub-partition's registers, of which each reads one register a cycle. An instruction issues when it
+/// can read all of its operands without a pause; the bank of which it reads less may begin later than the other.
+/// Source: the costs that tests/silicon/register_banks.cu measured, also of conflicts in turn.
+class RegisterBanks {
+ public:
+  /// When an instruction that could issue at some time does.
+  double issue(double at, const std::array<uint8_t, 2>& reads) {
+    const int most = std::max(reads[0], reads[1]);
+    for (size_t bank = 0; bank < reads.size(); ++bank) {
+      if (reads[bank] != 0) at = std::max(at, free_at_[bank] - (most - reads[bank]));
+    }
+    for (size_t bank = 0; bank < reads.size(); ++bank) {
+      if (reads[bank] != 0) free_at_[bank] = std::max(at, free_at_[bank]) + reads[bank];
+    }
+    return at;
+  }
+  void begin_again(double at) {
+    for (double& each : free_at_) each = std::max(each - at, 0.);
+  }
+
+ private:
+  std::array<double, 2> free_at_{};
+};
 
 }  // namespace
 
@@ -118,7 +143,7 @@ void MachineSchedule::give_pieces(const std::vector<Range>& ranges, const CodeSc
 }
 
 void MachineSchedule::count_shares(const Range& range, const MachineBlock* block, const CodeSchedule& pieces) {
-  // How often the block has what the PTX has once: accesses, or where there are none, operations on floats.
+  // How often the block has what the PTX has once: accesses and operations on floats.
   std::unordered_map<uint32_t, uint32_t> accesses, floats;  // by pc
   std::unordered_map<uint32_t, double> instructions;        // by piece
   double all = 0;
@@ -132,23 +157,26 @@ void MachineSchedule::count_shares(const Range& range, const MachineBlock* block
     ++instructions[pieces.piece(instruction.pc)];
     ++all;
   }
-  std::unordered_map<uint32_t, uint32_t> of_accesses, of_floats;  // the least of a piece
-  const auto least = [&](const auto& counts, auto& of_pieces) {
-    for (const auto& [pc, count] : counts) {
-      const auto [found, is_new] = of_pieces.emplace(pieces.piece(pc), count);
-      if (!is_new) found->second = std::min(found->second, count);
+  // The middle of a piece: ptxas leaves some out of copies, and joins loads of others.
+  const auto middle = [&](const auto& counts) {
+    std::unordered_map<uint32_t, std::vector<uint32_t>> of_pieces;
+    for (const auto& [pc, count] : counts) of_pieces[pieces.piece(pc)].push_back(count);
+    std::unordered_map<uint32_t, uint32_t> middles;
+    for (auto& of_piece : of_pieces) {
+      std::vector<uint32_t>& all = of_piece.second;
+      std::sort(all.begin(), all.end());
+      middles.emplace(of_piece.first, all[(all.size() - 1) / 2]);
     }
+    return middles;
   };
-  least(accesses, of_accesses);
-  least(floats, of_floats);
+  const auto of_accesses = middle(accesses), of_floats = middle(floats);
   for (uint32_t pc = 0; pc < code_.size(); ++pc) {
     if (block_of_[pc] != block) continue;
     const uint32_t piece = pieces.piece(pc);
-    const auto by_access = of_accesses.find(piece), by_float = of_floats.find(piece);
-    if (by_access != of_accesses.end()) {
-      copies_of_[pc] = by_access->second;
-    } else if (by_float != of_floats.end()) {
-      copies_of_[pc] = by_float->second;
+    // Loads may be joined with those of other copies, and sums are not.
+    for (const auto* const of_pieces : {&of_accesses, &of_floats}) {
+      const auto found = of_pieces->find(piece);
+      if (found != of_pieces->end()) copies_of_[pc] = std::max(copies_of_[pc], found->second);
     }
     share_of_[pc] = instructions[piece] / all / copies_of_[pc];
   }
@@ -161,8 +189,12 @@ void MachineSchedule::schedule(const Range& range, MachineBlock& block) const {
   // A bit for each scoreboard: when it is free depends on an access, of this block, or of what came before it.
   uint32_t depends_on_memory = (1u << kScoreboards) - 1, held_by_access = 0;
   double now = 0;
+  // Others of the sub-partition issue where this warp pauses, so banks are also looked at as if it never did.
+  RegisterBanks banks, banks_of_many;
+  double issued = 0;
   MachinePart part;
   const auto close = [&] {
+    part.code.pipes[static_cast<size_t>(Pipe::issue)] = issued;
     part.code.cycles = now;
     for (const double cycles : part.code.pipes) part.code.cycles = std::max(part.code.cycles, cycles);
     for (uint8_t board = 0; board < kScoreboards; ++board) {
@@ -172,7 +204,9 @@ void MachineSchedule::schedule(const Range& range, MachineBlock& block) const {
     }
     for (double& each : free_at) each = std::max(each - now, 0.);
     held_until.fill(0);
-    now = 0;
+    banks.begin_again(now);
+    banks_of_many.begin_again(issued);
+    now = issued = 0;
     block.parts.push_back(std::move(part));
     part = {};
   };
@@ -199,7 +233,8 @@ void MachineSchedule::schedule(const Range& range, MachineBlock& block) const {
     }
     if (part.code.instructions == 0 && instruction.pc != kNone) part.code.pc = instruction.pc;
     ++part.code.instructions;
-    part.code.pipes[static_cast<size_t>(Pipe::issue)] += 1;
+    at = banks.issue(at, instruction.reads);
+    issued = banks_of_many.issue(issued, instruction.reads) + 1;
     const bool recorded = instruction.accesses && instruction.pc != kNone;
     // Accesses wait in a queue for their unit, and the warp goes on.
     if (cost.pipe != Pipe::issue && !recorded) {
@@ -212,7 +247,7 @@ void MachineSchedule::schedule(const Range& range, MachineBlock& block) const {
       depends_on_memory &= held_by_access | ~(1u << board);
     };
     hold(instruction.operands, kReadOperands);
-    now = at + std::max<double>(instruction.stall, 1) + (instruction.one_bank ? 1 : 0);
+    now = at + std::max<double>(instruction.stall, 1);
     if (!recorded) {
       const bool is_other = instruction.kind == InstructionClass::other;
       hold(instruction.result, instruction.constant ? chip_.constant_latency

@@ -7,6 +7,7 @@
 // the order of the recorded run is always possible.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -107,7 +108,7 @@ struct MachineInstruction {
   uint8_t waits = 0;                                   ///< a bit for each scoreboard that nobody may hold
   bool accesses = false;                               ///< it loads or stores
   bool constant = false;                               ///< it loads from constant memory
-  bool one_bank = false;                               ///< its three operands are in one bank of registers
+  std::array<uint8_t, 2> reads{};                      ///< registers that it reads of each of the two banks
   bool branches = false, calls = false, ends = false;  ///< `ends`: what follows is reached by branches alone
   uint32_t target = kNone;                             ///< of the branch: its number
 };

@@ -4,6 +4,8 @@
 // section 2.1).
 #include "emulator/trace/machine_code.hpp"
 
+#include <algorithm>
+#include <array>
 #include <unordered_map>
 
 namespace stagecraft::emulator::trace {
@@ -127,16 +129,48 @@ InstructionClass class_of(uint32_t opcode) {
   }
 }
 
-/// Registers are in two banks, by their last bit (Jia et al., section 3.1), and an operand that was kept from the
-/// instruction before needs none.
-bool reads_one_bank(const machine::MachineInstruction& word, uint32_t opcode) {
-  constexpr uint32_t kThreeRegisters = 1;
-  if (opcode != kFloatProductSum || field(word.low, kOpcodeBits, 3) != kThreeRegisters) return false;
-  const uint32_t a = field(word.low, 24, 8), b = field(word.low, 32, 8), c = field(word.high, 0, 8);
-  if (a == kZeroRegister || b == kZeroRegister || c == kZeroRegister) return false;
-  const bool distinct = a != b && b != c && a != c;
-  return distinct && a % 2 == b % 2 && b % 2 == c % 2;
+/// Which of its three operands an instruction has in registers: a bit for each, in the order of its reuse flags.
+uint32_t operands_in_registers(uint32_t opcode, uint32_t form) {
+  constexpr uint32_t kA = 1, kB = 2, kC = 4;
+  constexpr uint32_t kAllInRegisters = 1;  // otherwise the second is a constant or an immediate
+  const uint32_t second = form == kAllInRegisters ? kB : 0;
+  switch (opcode) {
+    case kFloatProductSum:
+    case 0x10:
+    case 0x12:
+    case 0x24: return kA | second | kC;  // IADD3, LOP3, IMAD
+    case 0x20:
+    case 0x21: return kA | second;  // FMUL, FADD
+    default: return 0;              // not looked at
+  }
 }
+
+/// Finds which registers instructions read from each bank. A register is in the bank of its last bit (Jia et al.,
+/// section 3.1). What the instruction before has kept of the same operand is not read again.
+class RegisterReads {
+ public:
+  std::array<uint8_t, 2> next(const machine::MachineInstruction& word, uint32_t opcode) {
+    const std::array<uint32_t, 3> registers = {field(word.low, 24, 8), field(word.low, 32, 8), field(word.high, 0, 8)};
+    const uint32_t present = operands_in_registers(opcode, field(word.low, kOpcodeBits, 3));
+    std::array<uint8_t, 2> reads{};
+    std::array<uint32_t, 3> read{};
+    size_t count = 0;
+    for (size_t i = 0; i < registers.size(); ++i) {
+      const bool is_kept = (kept_ >> i & 1) != 0 && registers_[i] == registers[i];
+      if ((present >> i & 1) == 0 || registers[i] == kZeroRegister || is_kept) continue;
+      if (std::find(read.begin(), read.begin() + count, registers[i]) != read.begin() + count) continue;
+      read[count++] = registers[i];
+      ++reads[registers[i] % 2];
+    }
+    registers_ = registers;
+    kept_ = field(word.high, 58, 3) & present;
+    return reads;
+  }
+
+ private:
+  std::array<uint32_t, 3> registers_{};
+  uint32_t kept_ = 0;  // a bit for each operand
+};
 
 }  // namespace
 
@@ -148,7 +182,7 @@ timing::MachineCode describe_machine_code(const machine::Kernel& kernel) {
     pc_of.emplace(place.function->body[place.instruction].position.line, pc);
   }
   timing::MachineCode described(kernel.machine_code.size());
-  uint32_t reused = 0;  // operands that the instruction before keeps
+  RegisterReads reads;
   for (uint32_t i = 0; i < described.size(); ++i) {
     const machine::MachineInstruction& word = kernel.machine_code[i];
     timing::MachineInstruction& instruction = described[i];
@@ -160,8 +194,7 @@ timing::MachineCode describe_machine_code(const machine::Kernel& kernel) {
     instruction.result = static_cast<uint8_t>(field(word.high, 46, 3));
     instruction.operands = static_cast<uint8_t>(field(word.high, 49, 3));
     instruction.waits = static_cast<uint8_t>(field(word.high, 52, 6));
-    instruction.one_bank = reused == 0 && reads_one_bank(word, opcode);
-    reused = field(word.high, 58, 3);
+    instruction.reads = reads.next(word, opcode);
     constexpr uint32_t kAlways = 7;
     const bool guarded = field(word.low, 12, 3) != kAlways;
     instruction.branches = opcode == kBranch || opcode == kBranchTable;

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <numeric>
+#include <vector>
 
 namespace stagecraft::emulator::timing {
 namespace {
@@ -63,6 +65,49 @@ TEST_F(MachineScheduleTest, AScoreboardThatNoAccessHoldsDividesNothing) {
   const MachineBlock& block = *schedule.block_of(root);
   ASSERT_EQ(block.parts.size(), 1u);
   EXPECT_EQ(block.parts[0].code.cycles, chip.costs[static_cast<size_t>(InstructionClass::special)].latency + 4);
+}
+
+/// The costs that tests/silicon/register_banks.cu measured.
+class RegisterBanksTest : public MachineScheduleTest {
+ protected:
+  using Reads = std::array<uint8_t, 2>;
+  /// Cycles of an instruction, and how long it keeps others of the sub-partition from issuing, if they read this in turn.
+  CodePart part_of(const std::vector<Reads>& turn, uint8_t stall = 1) {
+    constexpr uint32_t kTurns = 240;
+    code.clear();
+    machine_code.clear();
+    const uint32_t add = ptx(InstructionClass::float32, true);
+    for (uint32_t i = 0; i < kTurns; ++i) machine(add, InstructionClass::float32, stall).reads = turn[i % turn.size()];
+    const CodeSchedule pieces(code, chip);
+    const MachineSchedule schedule(code, machine_code, pieces, chip);
+    CodePart part = schedule.block_of(add)->parts.at(0).code;
+    part.cycles /= kTurns;
+    for (double& pipe : part.pipes) pipe /= kTurns;
+    return part;
+  }
+};
+
+TEST_F(RegisterBanksTest, ABankReadsOneRegisterACycle) {
+  constexpr double kNear = 0.02;
+  EXPECT_NEAR(part_of({{1, 1}}).cycles, 1, kNear);
+  EXPECT_NEAR(part_of({{2, 1}}).cycles, 2, kNear);
+  EXPECT_NEAR(part_of({{2, 0}}).cycles, 2, kNear);
+  EXPECT_NEAR(part_of({{3, 0}}).cycles, 3, kNear);
+  EXPECT_NEAR(part_of({{1, 1}, {3, 0}}).cycles, 2, kNear);
+}
+
+TEST_F(RegisterBanksTest, NeighboursShareTheBanksOnlyInTheirLastCycle) {
+  constexpr double kNear = 0.02;
+  EXPECT_NEAR(part_of({{2, 1}, {1, 2}}).cycles, 1.5, kNear);
+  EXPECT_NEAR(part_of({{2, 0}, {0, 2}}).cycles, 1, kNear);
+  EXPECT_NEAR(part_of({{2, 0}, {2, 0}, {0, 2}, {0, 2}}).cycles, 1.5, kNear);
+  EXPECT_NEAR(part_of({{2, 0}, {2, 0}, {2, 0}, {2, 0}, {0, 2}, {0, 2}, {0, 2}, {0, 2}}).cycles, 1.75, kNear);
+}
+
+TEST_F(RegisterBanksTest, OthersCannotIssueMeanwhile) {
+  const CodePart part = part_of({{2, 1}}, /*stall=*/4);
+  EXPECT_EQ(part.cycles, 4);
+  EXPECT_NEAR(part.pipes[static_cast<size_t>(Pipe::issue)], 2, 0.02);
 }
 
 TEST_F(MachineScheduleTest, AnUnrolledLoopHasSeveralCopiesOfItsPiece) {
