@@ -9,8 +9,10 @@
 
 namespace stagecraft::emulator::timing {
 
-/// Pieces of code of several warps at once. Those that need a pipe make each other slower by the same factor, the more
-/// so the more of its time they need together.
+/// Pieces of code of several warps at once. The scheduler has an order of warps: the one that started last comes first,
+/// and another gets what that leaves of each pipe. Source: of 2 to 4 warps of a sub-partition that began together, those
+/// with higher numbers ended first (tests/silicon/register_banks.cu), and loops of loads and sums take as long as that
+/// order makes them (tests/silicon/shared_products.cu).
 class SubPartition {
  public:
   /// A warp starts a piece of code; `finished` returns its number when it has ended.
@@ -34,7 +36,7 @@ class SubPartition {
   void advance(double now);
   void set_rates();
 
-  std::vector<Piece> pieces_;
+  std::vector<Piece> pieces_;  ///< in the order of their warps
   double now_ = 0, issued_ = 0, products_ = 0;
   uint64_t version_ = 0;
 };
