@@ -1,0 +1,228 @@
+// The fused sums of operands whose products fp32 holds exactly. This file is compiled once per level, so nothing here
+// may call an inline function of another header (host/isa_level.hpp), except the compiler's intrinsics, which are
+// always inlined.
+//
+// Sums are formed in integers of 32 bits, in units of the last bit that is kept: a product is scaled by a power of two,
+// and its conversion drops what is after that bit, as the chip does. The largest exponent of an element's products is
+// found with bytes, for many rows at once: exponents of products are sums of those of the factors. Few elements do not
+// fit, such as those with infinities in C, and are left to `fused_sum`.
+#include "emulator/engines/tensor_core/fused_panels.hpp"
+#include "emulator/engines/tensor_core/fused_vectors.hpp"
+
+namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE {
+namespace {
+
+// A block of D, of vectors of rows.
+constexpr uint32_t kColumns = STAGECRAFT_ISA_LEVEL == 4 ? 4 : 2, kVectors = kRows / kWidth;
+constexpr uint32_t kByteRows = 2 * kRows;
+static_assert(kByteRows <= kMostByteRows);
+
+constexpr uint32_t kChunk = 16;  // products along K whose sum certainly fits 32 bits
+template <uint32_t kDepth>
+constexpr uint32_t kChunks = kDepth > kChunk ? kDepth / kChunk : 1;
+
+// Exponents are biased here. With these, a sum is a normal number, and so is the value of its last bit.
+constexpr int kMostExponent = 120 + kBias, kLeastExponent = 26;
+
+constexpr uint8_t kNoProducts = 2 * kLeastByte - 1;  // a byte that is below those of products
+
+struct Block {
+  const float* a;            ///< its rows, at the first k
+  const float* b;            ///< its columns, at the first k
+  float* cells[kVectors];    ///< of its first column
+  const uint8_t* exponents;  ///< [column][kByteRows]: of the largest product's exponent, less kNoProducts; or 0
+  int base;                  ///< to be added to it
+};
+
+using Results = Ints[kColumns][kVectors];
+
+// Finds the largest exponents of products.
+template <uint32_t kDepth>
+[[gnu::always_inline]] inline void find_largest(const uint8_t* a, const uint32_t* b, uint8_t* exponents) {
+  WideBytes largest[kColumns];
+  for (uint32_t n = 0; n < kColumns; ++n) largest[n] = WideBytes{} + kNoProducts;
+#pragma GCC unroll 4
+  for (uint32_t k = 0; k < kDepth; ++k) {
+    const WideBytes factor = *reinterpret_cast<const WideBytes*>(a + k * kPanelLanes);
+#pragma GCC unroll 4
+    for (uint32_t n = 0; n < kColumns; ++n) {
+      largest[n] = larger(largest[n], factor + (WideBytes)(WideWords{} + b[n * kDepth + k]));
+    }
+  }
+  for (uint32_t n = 0; n < kColumns; ++n) {
+    *reinterpret_cast<WideBytes*>(exponents + n * kByteRows) = largest[n] - kNoProducts;
+  }
+}
+
+// Returns 2^exponent for biased exponents.
+[[gnu::always_inline]] inline Floats powers(Ints exponent) { return (Floats)(exponent << kFractionBits); }
+
+[[gnu::always_inline]] inline Ints whole(Floats values) { return __builtin_convertvector(values, Ints); }
+
+[[gnu::always_inline]] inline Ints addend(const FusedOperands& operands, const Block& block, uint32_t n, uint32_t i) {
+  return operands.shape.accumulate ? load_ints(block.cells[i] + n * kPanelLanes) : Ints{};
+}
+
+// Adds products in units.
+template <uint32_t kDepth>
+[[gnu::always_inline]] inline void add_products(const Block& block, const Floats (&scale)[kColumns][kVectors],
+                                                Ints (&sums)[kChunks<kDepth>][kColumns][kVectors]) {
+  constexpr uint32_t kCount = kDepth / kChunks<kDepth>;
+  for (uint32_t chunk = 0; chunk < kChunks<kDepth>; ++chunk) {
+    Ints sum[kColumns][kVectors] = {};
+    for (uint32_t k = chunk * kCount; k < (chunk + 1) * kCount; ++k) {
+      Floats rows[kVectors];
+#pragma GCC unroll 2
+      for (uint32_t i = 0; i < kVectors; ++i) rows[i] = load_floats(block.a + k * kPanelLanes + i * kWidth);
+#pragma GCC unroll 4
+      for (uint32_t n = 0; n < kColumns; ++n) {
+        const float factor = block.b[n * kDepth + k];
+#pragma GCC unroll 2
+        for (uint32_t i = 0; i < kVectors; ++i) sum[n][i] += whole(rows[i] * factor * scale[n][i]);
+      }
+    }
+#pragma GCC unroll 4
+    for (uint32_t n = 0; n < kColumns; ++n) {
+#pragma GCC unroll 2
+      for (uint32_t i = 0; i < kVectors; ++i) sums[chunk][n][i] = sum[n][i];
+    }
+  }
+}
+
+// Returns a sum in fp32, rounded towards zero. Where it does not fit it sets all bits of `unfit`.
+template <SumResult kResult, uint32_t kTerms>
+[[gnu::always_inline]] inline Floats round_sum(const Ints (&terms)[kTerms], Ints& unfit) {
+  if constexpr (kResult != SumResult::odd && kTerms == 2) {
+    const Ints sum = terms[0] + terms[1];
+    unfit |= ((sum ^ terms[0]) & (sum ^ terms[1])) < 0;
+    return __builtin_convertvector(sum, Floats);
+  } else {
+    const auto sum_of_half = [&](uint32_t half) {
+      Doubles sum{};
+      for (uint32_t i = 0; i < kTerms; ++i) sum += widen(*(reinterpret_cast<const HalfInts*>(&terms[i]) + half));
+      return sum;
+    };
+    const Doubles first = sum_of_half(0), last = sum_of_half(1);
+    const HalfFloats low = __builtin_convertvector(first, HalfFloats), high = __builtin_convertvector(last, HalfFloats);
+    const Floats rounded = join(low, high);
+    if constexpr (kResult != SumResult::odd) return rounded;
+    const Floats error = join(__builtin_convertvector(first - widen(low), HalfFloats),
+                              __builtin_convertvector(last - widen(high), HalfFloats));
+    return (Floats)((Ints)rounded | ((error != 0) & 1));
+  }
+}
+
+// Computes the sums that do not fit.
+[[gnu::noinline]] void add_unfit(const FusedOperands& operands, const Block& block, const Results& unfit,
+                                 Results& result) {
+  const MultiplyShape& shape = operands.shape;
+  for (uint32_t n = 0; n < kColumns; ++n) {
+    for (uint32_t row = 0; row < kRows; ++row) {
+      const uint32_t i = row / kWidth, lane = row % kWidth;
+      if (unfit[n][i][lane] == 0) continue;
+      const float c = shape.accumulate ? block.cells[i][n * kPanelLanes + lane] : 0.0f;
+      const float sum = fused_sum(block.a + row, kPanelLanes, block.b + n * shape.k, 1, shape.k, c, shape.sum);
+      result[n][i][lane] = static_cast<int32_t>(Pattern{.value = sum}.bits);
+    }
+  }
+}
+
+template <uint32_t kDepth, SumResult kResult>
+[[gnu::always_inline]] inline void multiply_block(const FusedOperands& operands, const Block& block) {
+  constexpr int kTwo = 2 * kBias;
+  const int kept = operands.shape.sum.fraction_bits;
+  Floats scale[kColumns][kVectors];
+  alignas(64) Ints exponents[kColumns][kVectors];
+  for (uint32_t n = 0; n < kColumns; ++n) {
+    for (uint32_t i = 0; i < kVectors; ++i) {
+      const Ints of_products = load_bytes(block.exponents + n * kByteRows + i * kWidth) + block.base;
+      const Ints of_c = (addend(operands, block, n, i) >> kFractionBits) & 255;
+      exponents[n][i] = larger(of_products, of_c);
+      scale[n][i] = powers(kTwo + kept - exponents[n][i]);
+    }
+  }
+  Ints sums[kChunks<kDepth>][kColumns][kVectors];
+  add_products<kDepth>(block, scale, sums);
+  alignas(64) Results result, unfit;
+  Ints any_unfit{};
+  const int kept_of_c = kept < kFractionBits ? -1 << (kFractionBits - kept) : -1;
+  for (uint32_t n = 0; n < kColumns; ++n) {
+    for (uint32_t i = 0; i < kVectors; ++i) {
+      const Ints c = addend(operands, block, n, i), exponent = exponents[n][i];
+      Ints terms[kChunks<kDepth> + 1];
+      for (uint32_t chunk = 0; chunk < kChunks<kDepth>; ++chunk) terms[chunk] = sums[chunk][n][i];
+      terms[kChunks<kDepth>] = whole((Floats)c * powers(kTwo + kept - exponent));
+      unfit[n][i] = exponent > kMostExponent;
+      const Floats sum = round_sum<kResult>(terms, unfit[n][i]) * powers(exponent - kept);
+      any_unfit |= unfit[n][i];
+      // Without products, C does not change, except that -0 becomes 0.
+      const Ints no_products = load_bytes(block.exponents + n * kByteRows + i * kWidth) == 0;
+      Ints rounded = select(no_products, (Ints)((Floats)(c & kept_of_c) + Floats{}), (Ints)sum);
+      if constexpr (kResult == SumResult::f32_13bits) {
+        rounded &= ~0x3ff;
+      } else if constexpr (kResult == SumResult::odd) {
+        constexpr int32_t kHalfOfLeastF16 = (kBias - 25) << kFractionBits;
+        rounded &= (rounded & INT32_MAX) > kHalfOfLeastF16;
+      }
+      result[n][i] = rounded;
+    }
+  }
+  if (any(any_unfit)) add_unfit(operands, block, unfit, result);
+  for (uint32_t n = 0; n < kColumns; ++n) {
+    for (uint32_t i = 0; i < kVectors; ++i) {
+      *reinterpret_cast<Ints*>(block.cells[i] + n * kPanelLanes) = result[n][i];
+    }
+  }
+}
+
+template <uint32_t kDepth, SumResult kResult>
+void multiply_depth(const FusedOperands& operands, const NarrowOperands& prepared, float* d, const FusedPart& part) {
+  const uint32_t last_column = part.n + part.columns, last_row = part.m + part.rows;
+  alignas(64) uint8_t exponents[kColumns * kByteRows];
+  for (uint32_t column = part.n; column < last_column; column += kColumns) {
+    for (uint32_t group = part.m; group < last_row; group += kByteRows) {
+      find_largest<kDepth>(prepared.a_exponents + group, prepared.b_exponents + column * kDepth, exponents);
+      const uint32_t end = group + kByteRows < last_row ? group + kByteRows : last_row;
+      for (uint32_t row = group; row < end; row += kRows) {
+        Block block;
+        block.a = operands.a + row;
+        block.b = operands.b + column * kDepth;
+        for (uint32_t i = 0; i < kVectors; ++i) {
+          const uint32_t first = row + i * kWidth;
+          block.cells[i] = d + column * kPanelLanes + first + first / 16 * operands.shape.lane_gap;
+        }
+        block.exponents = exponents + (row - group);
+        block.base = prepared.base + kBias + kNoProducts;
+        multiply_block<kDepth, kResult>(operands, block);
+      }
+    }
+  }
+}
+
+template <SumResult kResult>
+void multiply_part(const FusedOperands& operands, const NarrowOperands& prepared, float* d, const FusedPart& part) {
+  switch (operands.shape.k) {
+    case 8: return multiply_depth<8, kResult>(operands, prepared, d, part);
+    case 16: return multiply_depth<16, kResult>(operands, prepared, d, part);
+    default: return multiply_depth<32, kResult>(operands, prepared, d, part);
+  }
+}
+
+}  // namespace
+
+// Not inlined: it has much on the stack, which compilers touch page by page.
+[[gnu::noinline]] bool multiply_narrow(const FusedOperands& operands, float* d, const FusedPart* parts,
+                                       uint32_t count) {
+  NarrowOperands prepared;
+  if (!prepare_narrow(operands, prepared)) return false;
+  for (uint32_t i = 0; i < count; ++i) {
+    switch (operands.shape.sum.result) {
+      case SumResult::f32: multiply_part<SumResult::f32>(operands, prepared, d, parts[i]); break;
+      case SumResult::f32_13bits: multiply_part<SumResult::f32_13bits>(operands, prepared, d, parts[i]); break;
+      case SumResult::odd: multiply_part<SumResult::odd>(operands, prepared, d, parts[i]); break;
+    }
+  }
+  return true;
+}
+
+}  // namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE
