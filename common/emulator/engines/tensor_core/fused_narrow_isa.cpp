@@ -34,8 +34,6 @@ struct Block {
   int base;                  ///< to be added to it
 };
 
-using Results = Ints[kColumns][kVectors];
-
 // Finds the largest exponents of products.
 template <uint32_t kDepth>
 [[gnu::always_inline]] inline void find_largest(const uint8_t* a, const uint32_t* b, uint8_t* exponents) {
@@ -70,6 +68,7 @@ template <uint32_t kDepth>
   constexpr uint32_t kCount = kDepth / kChunks<kDepth>;
   for (uint32_t chunk = 0; chunk < kChunks<kDepth>; ++chunk) {
     Ints sum[kColumns][kVectors] = {};
+#pragma GCC unroll 2
     for (uint32_t k = chunk * kCount; k < (chunk + 1) * kCount; ++k) {
       Floats rows[kVectors];
 #pragma GCC unroll 2
@@ -112,18 +111,16 @@ template <SumResult kResult, uint32_t kTerms>
   }
 }
 
-// Computes the sums that do not fit.
-[[gnu::noinline]] void add_unfit(const FusedOperands& operands, const Block& block, const Results& unfit,
-                                 Results& result) {
+// Computes the sums of a vector that do not fit.
+[[gnu::noinline]] void add_unfit(const FusedOperands& operands, const Block& block, uint32_t n, uint32_t i,
+                                 const Ints& unfit, Ints& result) {
   const MultiplyShape& shape = operands.shape;
-  for (uint32_t n = 0; n < kColumns; ++n) {
-    for (uint32_t row = 0; row < kRows; ++row) {
-      const uint32_t i = row / kWidth, lane = row % kWidth;
-      if (unfit[n][i][lane] == 0) continue;
-      const float c = shape.accumulate ? block.cells[i][n * kPanelLanes + lane] : 0.0f;
-      const float sum = fused_sum(block.a + row, kPanelLanes, block.b + n * shape.k, 1, shape.k, c, shape.sum);
-      result[n][i][lane] = static_cast<int32_t>(Pattern{.value = sum}.bits);
-    }
+  for (uint32_t lane = 0; lane < kWidth; ++lane) {
+    if (unfit[lane] == 0) continue;
+    const float c = shape.accumulate ? block.cells[i][n * kPanelLanes + lane] : 0.0f;
+    const float* const a = block.a + i * kWidth + lane;
+    const float sum = fused_sum(a, kPanelLanes, block.b + n * shape.k, 1, shape.k, c, shape.sum);
+    result[lane] = static_cast<int32_t>(Pattern{.value = sum}.bits);
   }
 }
 
@@ -143,18 +140,17 @@ template <uint32_t kDepth, SumResult kResult>
   }
   Ints sums[kChunks<kDepth>][kColumns][kVectors];
   add_products<kDepth>(block, scale, sums);
-  alignas(64) Results result, unfit;
-  Ints any_unfit{};
   const int kept_of_c = kept < kFractionBits ? -1 << (kFractionBits - kept) : -1;
+#pragma GCC unroll 4
   for (uint32_t n = 0; n < kColumns; ++n) {
+#pragma GCC unroll 2
     for (uint32_t i = 0; i < kVectors; ++i) {
       const Ints c = addend(operands, block, n, i), exponent = exponents[n][i];
       Ints terms[kChunks<kDepth> + 1];
       for (uint32_t chunk = 0; chunk < kChunks<kDepth>; ++chunk) terms[chunk] = sums[chunk][n][i];
       terms[kChunks<kDepth>] = whole((Floats)c * powers(kTwo + kept - exponent));
-      unfit[n][i] = exponent > kMostExponent;
-      const Floats sum = round_sum<kResult>(terms, unfit[n][i]) * powers(exponent - kept);
-      any_unfit |= unfit[n][i];
+      Ints unfit = exponent > kMostExponent;
+      const Floats sum = round_sum<kResult>(terms, unfit) * powers(exponent - kept);
       // Without products, C does not change, except that -0 becomes 0.
       const Ints no_products = load_bytes(block.exponents + n * kByteRows + i * kWidth) == 0;
       Ints rounded = select(no_products, (Ints)((Floats)(c & kept_of_c) + Floats{}), (Ints)sum);
@@ -164,13 +160,10 @@ template <uint32_t kDepth, SumResult kResult>
         constexpr int32_t kHalfOfLeastF16 = (kBias - 25) << kFractionBits;
         rounded &= (rounded & INT32_MAX) > kHalfOfLeastF16;
       }
-      result[n][i] = rounded;
-    }
-  }
-  if (any(any_unfit)) add_unfit(operands, block, unfit, result);
-  for (uint32_t n = 0; n < kColumns; ++n) {
-    for (uint32_t i = 0; i < kVectors; ++i) {
-      *reinterpret_cast<Ints*>(block.cells[i] + n * kPanelLanes) = result[n][i];
+      if (any(unfit)) [[unlikely]] {
+        add_unfit(operands, block, n, i, unfit, rounded);
+      }
+      *reinterpret_cast<Ints*>(block.cells[i] + n * kPanelLanes) = rounded;
     }
   }
 }
