@@ -7,6 +7,7 @@
 // found with bytes, for many rows at once: exponents of products are sums of those of the factors. Few elements do not
 // fit, such as those with infinities in C, and are left to `fused_sum`.
 #include "emulator/engines/tensor_core/fused_panels.hpp"
+#include "emulator/engines/tensor_core/fused_terms.hpp"
 #include "emulator/engines/tensor_core/fused_vectors.hpp"
 
 namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE {
@@ -17,12 +18,8 @@ constexpr uint32_t kColumns = STAGECRAFT_ISA_LEVEL == 4 ? 4 : 2, kVectors = kRow
 constexpr uint32_t kByteRows = 2 * kRows;
 static_assert(kByteRows <= kMostByteRows);
 
-constexpr uint32_t kChunk = 16;  // products along K whose sum certainly fits 32 bits
 template <uint32_t kDepth>
-constexpr uint32_t kChunks = kDepth > kChunk ? kDepth / kChunk : 1;
-
-// Exponents are biased here. With these, a sum is a normal number, and so is the value of its last bit.
-constexpr int kMostExponent = 120 + kBias, kLeastExponent = 26;
+constexpr uint32_t kChunks = kDepth > kTermsOfInts ? kDepth / kTermsOfInts : 1;
 
 constexpr uint8_t kNoProducts = 2 * kLeastByte - 1;  // a byte that is below those of products
 
@@ -51,11 +48,6 @@ template <uint32_t kDepth>
     *reinterpret_cast<WideBytes*>(exponents + n * kByteRows) = largest[n] - kNoProducts;
   }
 }
-
-// Returns 2^exponent for biased exponents.
-[[gnu::always_inline]] inline Floats powers(Ints exponent) { return (Floats)(exponent << kFractionBits); }
-
-[[gnu::always_inline]] inline Ints whole(Floats values) { return __builtin_convertvector(values, Ints); }
 
 [[gnu::always_inline]] inline Ints addend(const FusedOperands& operands, const Block& block, uint32_t n, uint32_t i) {
   return operands.shape.accumulate ? load_ints(block.cells[i] + n * kPanelLanes) : Ints{};
@@ -88,29 +80,6 @@ template <uint32_t kDepth>
   }
 }
 
-// Returns a sum in fp32, rounded towards zero. Where it does not fit it sets all bits of `unfit`.
-template <SumResult kResult, uint32_t kTerms>
-[[gnu::always_inline]] inline Floats round_sum(const Ints (&terms)[kTerms], Ints& unfit) {
-  if constexpr (kResult != SumResult::odd && kTerms == 2) {
-    const Ints sum = terms[0] + terms[1];
-    unfit |= ((sum ^ terms[0]) & (sum ^ terms[1])) < 0;
-    return __builtin_convertvector(sum, Floats);
-  } else {
-    const auto sum_of_half = [&](uint32_t half) {
-      Doubles sum{};
-      for (uint32_t i = 0; i < kTerms; ++i) sum += widen(*(reinterpret_cast<const HalfInts*>(&terms[i]) + half));
-      return sum;
-    };
-    const Doubles first = sum_of_half(0), last = sum_of_half(1);
-    const HalfFloats low = __builtin_convertvector(first, HalfFloats), high = __builtin_convertvector(last, HalfFloats);
-    const Floats rounded = join(low, high);
-    if constexpr (kResult != SumResult::odd) return rounded;
-    const Floats error = join(__builtin_convertvector(first - widen(low), HalfFloats),
-                              __builtin_convertvector(last - widen(high), HalfFloats));
-    return (Floats)((Ints)rounded | ((error != 0) & 1));
-  }
-}
-
 // Computes the sums of a vector that do not fit.
 [[gnu::noinline]] void add_unfit(const FusedOperands& operands, const Block& block, uint32_t n, uint32_t i,
                                  const Ints& unfit, Ints& result) {
@@ -126,7 +95,6 @@ template <SumResult kResult, uint32_t kTerms>
 
 template <uint32_t kDepth, SumResult kResult>
 [[gnu::always_inline]] inline void multiply_block(const FusedOperands& operands, const Block& block) {
-  constexpr int kTwo = 2 * kBias;
   const int kept = operands.shape.sum.fraction_bits;
   Floats scale[kColumns][kVectors];
   alignas(64) Ints exponents[kColumns][kVectors];
@@ -135,12 +103,11 @@ template <uint32_t kDepth, SumResult kResult>
       const Ints of_products = load_bytes(block.exponents + n * kByteRows + i * kWidth) + block.base;
       const Ints of_c = (addend(operands, block, n, i) >> kFractionBits) & 255;
       exponents[n][i] = larger(of_products, of_c);
-      scale[n][i] = powers(kTwo + kept - exponents[n][i]);
+      scale[n][i] = scale_for(exponents[n][i], kept);
     }
   }
   Ints sums[kChunks<kDepth>][kColumns][kVectors];
   add_products<kDepth>(block, scale, sums);
-  const int kept_of_c = kept < kFractionBits ? -1 << (kFractionBits - kept) : -1;
 #pragma GCC unroll 4
   for (uint32_t n = 0; n < kColumns; ++n) {
 #pragma GCC unroll 2
@@ -148,18 +115,10 @@ template <uint32_t kDepth, SumResult kResult>
       const Ints c = addend(operands, block, n, i), exponent = exponents[n][i];
       Ints terms[kChunks<kDepth> + 1];
       for (uint32_t chunk = 0; chunk < kChunks<kDepth>; ++chunk) terms[chunk] = sums[chunk][n][i];
-      terms[kChunks<kDepth>] = whole((Floats)c * powers(kTwo + kept - exponent));
-      Ints unfit = exponent > kMostExponent;
-      const Floats sum = round_sum<kResult>(terms, unfit) * powers(exponent - kept);
-      // Without products, C does not change, except that -0 becomes 0.
+      terms[kChunks<kDepth>] = whole((Floats)c * scale_for(exponent, kept));
       const Ints no_products = load_bytes(block.exponents + n * kByteRows + i * kWidth) == 0;
-      Ints rounded = select(no_products, (Ints)((Floats)(c & kept_of_c) + Floats{}), (Ints)sum);
-      if constexpr (kResult == SumResult::f32_13bits) {
-        rounded &= ~0x3ff;
-      } else if constexpr (kResult == SumResult::odd) {
-        constexpr int32_t kHalfOfLeastF16 = (kBias - 25) << kFractionBits;
-        rounded &= (rounded & INT32_MAX) > kHalfOfLeastF16;
-      }
+      Ints unfit;
+      Ints rounded = round_terms<kResult>(terms, c, exponent, no_products, kept, unfit);
       if (any(unfit)) [[unlikely]] {
         add_unfit(operands, block, n, i, unfit, rounded);
       }
