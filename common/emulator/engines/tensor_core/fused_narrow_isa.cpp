@@ -9,6 +9,7 @@
 #include "emulator/engines/tensor_core/fused_panels.hpp"
 #include "emulator/engines/tensor_core/fused_terms.hpp"
 #include "emulator/engines/tensor_core/fused_vectors.hpp"
+#include "emulator/engines/tensor_core/scaled_sum.hpp"
 
 namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE {
 namespace {
@@ -29,6 +30,7 @@ struct Block {
   float* cells[kVectors];    ///< of its first column
   const uint8_t* exponents;  ///< [column][kByteRows]: of the largest product's exponent, less kNoProducts; or 0
   int base;                  ///< to be added to it
+  uint32_t row, column;      ///< of its first element
 };
 
 // Finds the largest exponents of products.
@@ -88,12 +90,27 @@ template <uint32_t kDepth>
     if (unfit[lane] == 0) continue;
     const float c = shape.accumulate ? block.cells[i][n * kPanelLanes + lane] : 0.0f;
     const float* const a = block.a + i * kWidth + lane;
-    const float sum = fused_sum(a, kPanelLanes, block.b + n * shape.k, 1, shape.k, c, shape.sum);
+    const float* const b = block.b + n * shape.k;
+    float sum;
+    if (operands.a_scales == nullptr) {
+      sum = fused_sum(a, kPanelLanes, b, 1, shape.k, c, shape.sum);
+    } else {
+      const uint32_t row = block.row + i * kWidth + lane, column = block.column + n;
+      sum = scaled_products({a, kPanelLanes, shape.sum.a_least, operands.a_scales[row]},
+                            {b, 1, shape.sum.b_least, operands.b_scales[column]}, shape.k, c);
+    }
     result[lane] = static_cast<int32_t>(Pattern{.value = sum}.bits);
   }
 }
 
-template <uint32_t kDepth, SumResult kResult>
+// Returns the exponents of scale factors.
+[[gnu::always_inline]] inline Ints scales_of(const FusedOperands& operands, const Block& block, uint32_t n,
+                                             uint32_t i) {
+  return *reinterpret_cast<const Ints*>(operands.a_scales + block.row + i * kWidth) +
+         operands.b_scales[block.column + n];
+}
+
+template <uint32_t kDepth, SumResult kResult, bool kScaled>
 [[gnu::always_inline]] inline void multiply_block(const FusedOperands& operands, const Block& block) {
   const int kept = operands.shape.sum.fraction_bits;
   Floats scale[kColumns][kVectors];
@@ -102,8 +119,15 @@ template <uint32_t kDepth, SumResult kResult>
     for (uint32_t i = 0; i < kVectors; ++i) {
       const Ints of_products = load_bytes(block.exponents + n * kByteRows + i * kWidth) + block.base;
       const Ints of_c = (addend(operands, block, n, i) >> kFractionBits) & 255;
-      exponents[n][i] = larger(of_products, of_c);
-      scale[n][i] = scale_for(exponents[n][i], kept);
+      if constexpr (kScaled) {
+        const Ints added = scales_of(operands, block, n, i);
+        exponents[n][i] = larger(of_products + added, of_c);
+        // What is much smaller than C vanishes, however much smaller it is.
+        scale[n][i] = powers(larger(2 * kBias + kept - exponents[n][i] + added, Ints{} + 1));
+      } else {
+        exponents[n][i] = larger(of_products, of_c);
+        scale[n][i] = scale_for(exponents[n][i], kept);
+      }
     }
   }
   Ints sums[kChunks<kDepth>][kColumns][kVectors];
@@ -119,6 +143,7 @@ template <uint32_t kDepth, SumResult kResult>
       const Ints no_products = load_bytes(block.exponents + n * kByteRows + i * kWidth) == 0;
       Ints unfit;
       Ints rounded = round_terms<kResult>(terms, c, exponent, no_products, kept, unfit);
+      if constexpr (kScaled) unfit |= exponent < kLeastExponent;
       if (any(unfit)) [[unlikely]] {
         add_unfit(operands, block, n, i, unfit, rounded);
       }
@@ -127,7 +152,7 @@ template <uint32_t kDepth, SumResult kResult>
   }
 }
 
-template <uint32_t kDepth, SumResult kResult>
+template <uint32_t kDepth, SumResult kResult, bool kScaled = false>
 void multiply_depth(const FusedOperands& operands, const NarrowOperands& prepared, float* d, const FusedPart& part) {
   const uint32_t last_column = part.n + part.columns, last_row = part.m + part.rows;
   alignas(64) uint8_t exponents[kColumns * kByteRows];
@@ -144,8 +169,10 @@ void multiply_depth(const FusedOperands& operands, const NarrowOperands& prepare
           block.cells[i] = d + column * kPanelLanes + first + first / 16 * operands.shape.lane_gap;
         }
         block.exponents = exponents + (row - group);
+        block.row = row;
+        block.column = column;
         block.base = prepared.base + kBias + kNoProducts;
-        multiply_block<kDepth, kResult>(operands, block);
+        multiply_block<kDepth, kResult, kScaled>(operands, block);
       }
     }
   }
@@ -168,6 +195,10 @@ void multiply_part(const FusedOperands& operands, const NarrowOperands& prepared
   NarrowOperands prepared;
   if (!prepare_narrow(operands, prepared)) return false;
   for (uint32_t i = 0; i < count; ++i) {
+    if (operands.a_scales != nullptr) {
+      multiply_depth<32, SumResult::f32, true>(operands, prepared, d, parts[i]);
+      continue;
+    }
     switch (operands.shape.sum.result) {
       case SumResult::f32: multiply_part<SumResult::f32>(operands, prepared, d, parts[i]); break;
       case SumResult::f32_13bits: multiply_part<SumResult::f32_13bits>(operands, prepared, d, parts[i]); break;

@@ -34,6 +34,10 @@ struct FusedOperands {
   float bound = 0, rounder = 0;
 
   OperandRange in_a, in_b;
+
+  /// Exponents that are added to those of a row's (column's) elements; perhaps null.
+  const int32_t* a_scales = nullptr;
+  const int32_t* b_scales = nullptr;
 };
 
 /// Part of D.
@@ -88,7 +92,11 @@ bool prepare_wide(const FusedOperands& operands, WideOperands& prepared);
 bool multiply_narrow(const FusedOperands& operands, float* d, const FusedPart* parts, uint32_t count);
 bool multiply_wide(const FusedOperands& operands, float* d, const FusedPart* parts, uint32_t count);
 
-/// Does the same for all operands that were examined, and in any rounding mode.
+/// Does the same without scale factors for all operands that were examined, and in any rounding mode.
 void multiply_fused(const FusedOperands& operands, float* d, const FusedPart* parts, uint32_t count);
+
+/// `PanelKernels::multiply_scaled`, and its part for the kinds that add groups first.
+void multiply_scaled(void* d, const float* a, const float* b, const MultiplyShape& shape, const BlockScales& scales);
+void multiply_groups(float* d, const float* a, const float* b, const MultiplyShape& shape, const BlockScales& scales);
 
 }  // namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE

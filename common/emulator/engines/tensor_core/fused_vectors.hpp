@@ -127,6 +127,9 @@ typedef int32_t HalfInts __attribute__((vector_size(4 * kHalf), aligned(4), may_
 [[gnu::always_inline]] inline Doubles multiply_add(Doubles a, Doubles b, Doubles c) {
   return (Doubles)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
 }
+[[gnu::always_inline]] inline Floats multiply_add(Floats a, float b, Floats c) {
+  return (Floats)_mm512_fmadd_ps((__m512)a, _mm512_set1_ps(b), (__m512)c);
+}
 [[gnu::always_inline]] inline Doubles broadcast(double value) { return (Doubles)_mm512_set1_pd(value); }
 [[gnu::always_inline]] inline Doubles widen(HalfFloats values) {  // GCC 12 would convert each half on its own
   return (Doubles)_mm512_maskz_cvtps_pd(0xff, (__m256)values);
@@ -135,10 +138,14 @@ typedef int32_t HalfInts __attribute__((vector_size(4 * kHalf), aligned(4), may_
 [[gnu::always_inline]] inline Doubles multiply_add(Doubles a, Doubles b, Doubles c) {
   return (Doubles)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
 }
+[[gnu::always_inline]] inline Floats multiply_add(Floats a, float b, Floats c) {
+  return (Floats)_mm256_fmadd_ps((__m256)a, _mm256_set1_ps(b), (__m256)c);
+}
 [[gnu::always_inline]] inline Doubles broadcast(double value) { return (Doubles)_mm256_set1_pd(value); }
 [[gnu::always_inline]] inline Doubles widen(HalfFloats values) { return (Doubles)_mm256_cvtps_pd((__m128)values); }
 #else
 [[gnu::always_inline]] inline Doubles multiply_add(Doubles a, Doubles b, Doubles c) { return a * b + c; }
+[[gnu::always_inline]] inline Floats multiply_add(Floats a, float b, Floats c) { return a * b + c; }
 [[gnu::always_inline]] inline Doubles broadcast(double value) { return Doubles{value, value}; }
 [[gnu::always_inline]] inline Doubles widen(HalfFloats values) { return __builtin_convertvector(values, Doubles); }
 #endif

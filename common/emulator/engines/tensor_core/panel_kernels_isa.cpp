@@ -245,7 +245,7 @@ void transpose(const uint32_t* in, uint32_t in_stride, uint32_t rows, uint32_t c
   }
 }
 
-constexpr PanelKernels kKernels{multiply, decode, decode_cells, transpose};
+constexpr PanelKernels kKernels{multiply, multiply_scaled, decode, decode_cells, transpose};
 
 }  // namespace
 
