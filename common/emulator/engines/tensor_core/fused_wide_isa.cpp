@@ -127,7 +127,7 @@ template <SumResult kResult>
   // What is rounded to zero loses its sign when zero is added.
   Ints result = (Ints)(join(low, high) + Floats{});
   if constexpr (kResult == SumResult::f32_13bits) {
-    result &= ~0x3ff;
+    result = (Ints)((Floats)(result & ~0x3ff) + Floats{});
   } else if constexpr (kResult == SumResult::odd) {
     const Doubles first_error = widen(low) - first;
     const Doubles last_error = widen(high) - last;
