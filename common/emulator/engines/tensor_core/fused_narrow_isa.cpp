@@ -55,23 +55,21 @@ template <uint32_t kDepth>
   return operands.shape.accumulate ? load_ints(block.cells[i] + n * kPanelLanes) : Ints{};
 }
 
-// Adds products in units.
+// Adds products in units. Not inlined: with what surrounds it, compilers do not keep all sums in registers.
 template <uint32_t kDepth>
-[[gnu::always_inline]] inline void add_products(const Block& block, const Floats (&scale)[kColumns][kVectors],
-                                                Ints (&sums)[kChunks<kDepth>][kColumns][kVectors]) {
+[[gnu::noinline]] void add_products(const float* a, const float* b, const Floats (&scale)[kColumns][kVectors],
+                                    Ints (&sums)[kChunks<kDepth>][kColumns][kVectors]) {
   constexpr uint32_t kCount = kDepth / kChunks<kDepth>;
   for (uint32_t chunk = 0; chunk < kChunks<kDepth>; ++chunk) {
     Ints sum[kColumns][kVectors] = {};
-#pragma GCC unroll 2
     for (uint32_t k = chunk * kCount; k < (chunk + 1) * kCount; ++k) {
-      Floats rows[kVectors];
-#pragma GCC unroll 2
-      for (uint32_t i = 0; i < kVectors; ++i) rows[i] = load_floats(block.a + k * kPanelLanes + i * kWidth);
 #pragma GCC unroll 4
       for (uint32_t n = 0; n < kColumns; ++n) {
-        const float factor = block.b[n * kDepth + k];
+        const float factor = b[n * kDepth + k];
 #pragma GCC unroll 2
-        for (uint32_t i = 0; i < kVectors; ++i) sum[n][i] += whole(rows[i] * factor * scale[n][i]);
+        for (uint32_t i = 0; i < kVectors; ++i) {
+          sum[n][i] += whole(load_floats(a + k * kPanelLanes + i * kWidth) * factor * scale[n][i]);
+        }
       }
     }
 #pragma GCC unroll 4
@@ -113,7 +111,7 @@ template <uint32_t kDepth>
 template <uint32_t kDepth, SumResult kResult, bool kScaled>
 [[gnu::always_inline]] inline void multiply_block(const FusedOperands& operands, const Block& block) {
   const int kept = operands.shape.sum.fraction_bits;
-  Floats scale[kColumns][kVectors];
+  alignas(64) Floats scale[kColumns][kVectors];
   alignas(64) Ints exponents[kColumns][kVectors];
   for (uint32_t n = 0; n < kColumns; ++n) {
     for (uint32_t i = 0; i < kVectors; ++i) {
@@ -130,8 +128,8 @@ template <uint32_t kDepth, SumResult kResult, bool kScaled>
       }
     }
   }
-  Ints sums[kChunks<kDepth>][kColumns][kVectors];
-  add_products<kDepth>(block, scale, sums);
+  alignas(64) Ints sums[kChunks<kDepth>][kColumns][kVectors];
+  add_products<kDepth>(block.a, block.b, scale, sums);
 #pragma GCC unroll 4
   for (uint32_t n = 0; n < kColumns; ++n) {
 #pragma GCC unroll 2
