@@ -68,7 +68,8 @@ template <uint32_t kDepth>
         const float factor = b[n * kDepth + k];
 #pragma GCC unroll 2
         for (uint32_t i = 0; i < kVectors; ++i) {
-          sum[n][i] += whole(load_floats(a + k * kPanelLanes + i * kWidth) * factor * scale[n][i]);
+          const Floats row = load_floats(a + k * kPanelLanes + i * kWidth);
+          sum[n][i] = add(sum[n][i], whole(row * factor * scale[n][i]));
         }
       }
     }
@@ -141,7 +142,8 @@ template <uint32_t kDepth, SumResult kResult, bool kScaled>
       const Ints no_products = load_bytes(block.exponents + n * kByteRows + i * kWidth) == 0;
       Ints unfit;
       Ints rounded = round_terms<kResult>(terms, c, exponent, no_products, kept, unfit);
-      if constexpr (kScaled) unfit |= exponent < kLeastExponent;
+      // Rows and columns that fill up a tile have the least scale factor, and zeros.
+      if constexpr (kScaled) unfit |= (exponent < kLeastExponent) & ~no_products;
       if (any(unfit)) [[unlikely]] {
         add_unfit(operands, block, n, i, unfit, rounded);
       }

@@ -54,7 +54,7 @@ inline constexpr int kLeastByte = 64;
 // product is not counted.
 inline constexpr int kLeastLast = -64, kNotCounted = 100, kMostCut = 36;
 
-inline constexpr uint32_t kMostByteRows = 64;  ///< rows whose bytes are read at once, perhaps behind the last
+inline constexpr uint32_t kMostByteRows = 64;  ///< rows whose bytes are read at once, perhaps after the last
 
 /// What sums in fixed point need besides the elements (fused_narrow_isa.cpp).
 struct NarrowOperands {

@@ -21,11 +21,14 @@ constexpr int kMostExponent = 120 + kBias, kLeastExponent = 26;
 // Returns what makes units of numbers, when the largest of them has this exponent.
 [[gnu::always_inline]] inline Floats scale_for(Ints exponent, int kept) { return powers(2 * kBias + kept - exponent); }
 
+// Adds modulo 2^32: sums that do not fit are formed in another way.
+[[gnu::always_inline]] inline Ints add(Ints a, Ints b) { return (Ints)((Words)a + (Words)b); }
+
 // Returns a sum in fp32, rounded towards zero. Where it does not fit it sets all bits of `unfit`.
 template <SumResult kResult, uint32_t kTerms>
 [[gnu::always_inline]] inline Floats round_sum(const Ints (&terms)[kTerms], Ints& unfit) {
   if constexpr (kResult != SumResult::odd && kTerms == 2) {
-    const Ints sum = terms[0] + terms[1];
+    const Ints sum = add(terms[0], terms[1]);
     unfit |= ((sum ^ terms[0]) & (sum ^ terms[1])) < 0;
     return __builtin_convertvector(sum, Floats);
   } else {

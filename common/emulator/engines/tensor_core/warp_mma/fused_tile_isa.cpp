@@ -85,7 +85,7 @@ void multiply_block(const Tile& tile, uint32_t row, uint32_t column, float* d) {
     const Floats values = load_floats(tile.rows + k * kFragmentRows + row);
     const float* const factors = tile.columns + k * kFragmentColumns + column;
 #pragma GCC unroll 8
-    for (uint32_t n = 0; n < kColumns; ++n) sums[n] += whole(values * factors[n] * scale[n]);
+    for (uint32_t n = 0; n < kColumns; ++n) sums[n] = add(sums[n], whole(values * factors[n] * scale[n]));
   }
 #pragma GCC unroll 8
   for (uint32_t n = 0; n < kColumns; ++n) {
