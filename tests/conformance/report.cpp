@@ -77,8 +77,6 @@ void Report::section(const std::string& name, const void* values, size_t count, 
 }
 
 int run(int argc, char** argv, const std::function<void(Report&)>& sections) {
-  // The emulated GPU then adds the products of MMAs as the chip does. The user may ask for something else.
-  setenv("STAGECRAFT_MMA_SUMS", "fused", /*overwrite=*/0);
   uint64_t seed = 1;
   std::string expected;
   bool all_values = false;

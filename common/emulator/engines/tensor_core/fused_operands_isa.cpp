@@ -9,6 +9,8 @@ constexpr int kMostSpread = 63;  // of exponents, so that the sum of two bytes f
 constexpr int kMostBits = 10;    // after the point of an operand's significand
 // Exponents for which a bound of exact sums is a normal number.
 constexpr int kLeastAligned = -100, kMostAligned = 120;
+constexpr int kLastOfF32 = -149;
+constexpr int kLeastNarrow = -100;  // of products, so that what is kept of them are multiples of a normal number
 
 float power_of_two(int exponent) { return Pattern{static_cast<uint32_t>(exponent + kBias) << kFractionBits}.value; }
 
@@ -76,7 +78,7 @@ int bits_for(uint32_t count) {
   }
 }
 
-void prepare_a(const FusedOperands& operands, int least, PreparedOperands& prepared) {
+void prepare_a(const FusedOperands& operands, int least, WideOperands& prepared) {
   const MultiplyShape& shape = operands.shape;
   const auto store = [](int8_t* to, Ints value) {
     *reinterpret_cast<SignedBytes*>(to) = __builtin_convertvector(value, SignedBytes);
@@ -87,7 +89,7 @@ void prepare_a(const FusedOperands& operands, int least, PreparedOperands& prepa
       const uint32_t at = k * kPanelLanes + m;
       const Ints bits = load_ints(operands.a + at), last = last_bits_of(bits, operands.in_a.last);
       const Ints exponents = exponents_of(bits, shape.sum.a_least, least);
-      *reinterpret_cast<Bytes*>(prepared.a_exponents + at) = __builtin_convertvector(exponents, Bytes);
+      store_bytes(prepared.a_exponents + at, exponents);
       store(prepared.a_last_bits + at, select((bits < 0) & (bits != INT32_MIN), last, never));
       store(prepared.a_last_bits + kPositiveRows + at, select(bits > 0, last, never));
       store(prepared.a_last_bits + kNoRows + at, never);
@@ -96,7 +98,7 @@ void prepare_a(const FusedOperands& operands, int least, PreparedOperands& prepa
   }
 }
 
-void prepare_b(const FusedOperands& operands, int least, PreparedOperands& prepared) {
+void prepare_b(const FusedOperands& operands, int least, WideOperands& prepared) {
   const MultiplyShape& shape = operands.shape;
   const auto store = [](uint32_t* to, Ints value) { *reinterpret_cast<Words*>(to) = (Words)value; };
   for (uint32_t i = 0; i < shape.n * shape.k; i += kWidth) {
@@ -107,6 +109,23 @@ void prepare_b(const FusedOperands& operands, int least, PreparedOperands& prepa
     store(prepared.b_rows + i, select(is_zero, Ints{} + kNoRows, (bits < 0) & kPositiveRows));
     write_doubles(operands.b + i, prepared.b_doubles + i);
   }
+}
+
+/// The exponents of the least elements.
+struct Least {
+  int a, b;
+};
+
+// Returns false if the operands fit no vectors.
+bool find_least(const FusedOperands& operands, Least& least) {
+  const MultiplyShape& shape = operands.shape;
+  const Range &a = operands.in_a, &b = operands.in_b;
+  least.a = a.least > shape.sum.a_least ? a.least : shape.sum.a_least;
+  least.b = b.least > shape.sum.b_least ? b.least : shape.sum.b_least;
+  const bool depth_fits = shape.k == 8 || shape.k == 16 || shape.k == 32;
+  const bool range_fits = a.most - least.a <= kMostSpread && b.most - least.b <= kMostSpread &&
+                          a.most - a.last <= kMostSpread + kMostBits && b.most - b.last <= kMostSpread + kMostBits;
+  return depth_fits && range_fits && a.is_finite && b.is_finite;
 }
 
 }  // namespace
@@ -130,18 +149,33 @@ void examine(FusedOperands& operands) {
   operands.rounder = 1.5f * power_of_two(last + kFractionBits);
 }
 
-bool prepare(const FusedOperands& operands, PreparedOperands& prepared) {
+bool prepare_narrow(const FusedOperands& operands, NarrowOperands& prepared) {
   const MultiplyShape& shape = operands.shape;
+  Least least;
+  if (!find_least(operands, least)) return false;
   const Range &a = operands.in_a, &b = operands.in_b;
-  const int a_least = a.least > shape.sum.a_least ? a.least : shape.sum.a_least;
-  const int b_least = b.least > shape.sum.b_least ? b.least : shape.sum.b_least;
-  const bool depth_fits = shape.k == 8 || shape.k == 16 || shape.k == 32;
-  const bool range_fits = a.most - a_least <= kMostSpread && b.most - b_least <= kMostSpread &&
-                          a.most - a.last <= kMostSpread + kMostBits && b.most - b.last <= kMostSpread + kMostBits;
-  if (!depth_fits || !range_fits || !a.is_finite || !b.is_finite) return false;
-  prepared.base = a_least + b_least - 2 * kLeastByte;
-  prepare_a(operands, a_least, prepared);
-  prepare_b(operands, b_least, prepared);
+  const bool is_exact = a.last + b.last >= kLastOfF32 && a.most + b.most <= kMostAligned - 2;
+  if (!is_exact || least.a + least.b < kLeastNarrow) return false;
+  prepared.base = least.a + least.b - 2 * kLeastByte;
+  for (uint32_t k = 0; k < shape.k; ++k) {
+    for (uint32_t m = 0; m < shape.m; m += kWidth) {
+      const uint32_t at = k * kPanelLanes + m;
+      store_bytes(prepared.a_exponents + at, exponents_of(load_ints(operands.a + at), shape.sum.a_least, least.a));
+    }
+  }
+  for (uint32_t i = 0; i < shape.n * shape.k; i += kWidth) {
+    const Ints exponents = exponents_of(load_ints(operands.b + i), shape.sum.b_least, least.b);
+    *reinterpret_cast<Words*>(prepared.b_exponents + i) = (Words)four_times(exponents);
+  }
+  return true;
+}
+
+bool prepare_wide(const FusedOperands& operands, WideOperands& prepared) {
+  Least least;
+  if (!find_least(operands, least)) return false;
+  prepared.base = least.a + least.b - 2 * kLeastByte;
+  prepare_a(operands, least.a, prepared);
+  prepare_b(operands, least.b, prepared);
   return true;
 }
 

@@ -36,8 +36,8 @@ struct FusedSum {
 /// Returns the exponent of the least normal number of a format of floats.
 int least_exponent(ElementFormat format);
 
-/// Returns how products of floats of these formats are added: fused where STAGECRAFT_MMA_SUMS is "fused" in the
-/// environment, and otherwise one after another in fp32, which is several times as fast for random numbers.
+/// Returns how products of floats of these formats are added: fused, unless STAGECRAFT_MMA_SUMS is "plain" in the
+/// environment. Then they are added one after another in fp32, which is a few times as fast for random numbers.
 FusedSum sum_of(ElementFormat a, ElementFormat b, SumResult result, int fraction_bits = 25);
 
 /// Returns c + the sum of `k` products of elements that are `a_step` and `b_step` apart, for all formats and any

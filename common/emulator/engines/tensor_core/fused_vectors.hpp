@@ -33,8 +33,11 @@ typedef int8_t SignedBytes __attribute__((vector_size(kWidth), aligned(1), may_a
 typedef uint8_t RowBytes __attribute__((vector_size(kRows), aligned(1), may_alias));
 typedef int8_t SignedRowBytes __attribute__((vector_size(kRows), aligned(1), may_alias));
 typedef uint32_t RowWords __attribute__((vector_size(kRows), may_alias));
+typedef uint8_t WideBytes __attribute__((vector_size(2 * kRows), aligned(1), may_alias));
+typedef uint32_t WideWords __attribute__((vector_size(2 * kRows), may_alias));
 typedef double Doubles __attribute__((vector_size(8 * kHalf), aligned(8), may_alias));
 typedef float HalfFloats __attribute__((vector_size(4 * kHalf), aligned(4), may_alias));
+typedef int32_t HalfInts __attribute__((vector_size(4 * kHalf), aligned(4), may_alias));
 
 // Not one template, whose argument would lose the alignment.
 [[gnu::always_inline]] inline Floats load_floats(const float* from) { return *reinterpret_cast<const Floats*>(from); }
@@ -48,6 +51,19 @@ typedef float HalfFloats __attribute__((vector_size(4 * kHalf), aligned(4), may_
   return (Ints)_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
 #else
   return __builtin_convertvector(*reinterpret_cast<const Bytes*>(from), Ints);
+#endif
+}
+
+[[gnu::always_inline]] inline void store_bytes(uint8_t* to, Ints values) {
+#if STAGECRAFT_ISA_LEVEL == 4
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_maskz_cvtepi32_epi8(0xffff, (__m512i)values));
+#elif STAGECRAFT_ISA_LEVEL == 3
+  const __m256i halves = _mm256_packs_epi32((__m256i)values, (__m256i)values);
+  const __m256i bytes = _mm256_packus_epi16(halves, halves);
+  const __m128i low = _mm256_castsi256_si128(bytes), high = _mm256_extracti128_si256(bytes, 1);
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_unpacklo_epi32(low, high));
+#else
+  *reinterpret_cast<Bytes*>(to) = __builtin_convertvector(values, Bytes);
 #endif
 }
 
@@ -86,6 +102,17 @@ typedef float HalfFloats __attribute__((vector_size(4 * kHalf), aligned(4), may_
 #endif
 }
 
+[[gnu::always_inline]] inline WideBytes larger(WideBytes a, WideBytes b) {
+#if STAGECRAFT_ISA_LEVEL == 4
+  return (WideBytes)_mm512_maskz_max_epu8(~__mmask64{}, (__m512i)a, (__m512i)b);
+#elif STAGECRAFT_ISA_LEVEL == 3
+  return (WideBytes)_mm256_max_epu8((__m256i)a, (__m256i)b);
+#else
+  const WideBytes mask = (WideBytes)(a > b);
+  return (mask & a) | (~mask & b);
+#endif
+}
+
 [[gnu::always_inline]] inline bool any(Ints mask) {
 #if STAGECRAFT_ISA_LEVEL == 4
   return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask) != 0;
@@ -100,6 +127,9 @@ typedef float HalfFloats __attribute__((vector_size(4 * kHalf), aligned(4), may_
 [[gnu::always_inline]] inline Doubles multiply_add(Doubles a, Doubles b, Doubles c) {
   return (Doubles)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
 }
+[[gnu::always_inline]] inline Floats multiply_add(Floats a, float b, Floats c) {
+  return (Floats)_mm512_fmadd_ps((__m512)a, _mm512_set1_ps(b), (__m512)c);
+}
 [[gnu::always_inline]] inline Doubles broadcast(double value) { return (Doubles)_mm512_set1_pd(value); }
 [[gnu::always_inline]] inline Doubles widen(HalfFloats values) {  // GCC 12 would convert each half on its own
   return (Doubles)_mm512_maskz_cvtps_pd(0xff, (__m256)values);
@@ -108,13 +138,27 @@ typedef float HalfFloats __attribute__((vector_size(4 * kHalf), aligned(4), may_
 [[gnu::always_inline]] inline Doubles multiply_add(Doubles a, Doubles b, Doubles c) {
   return (Doubles)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
 }
+[[gnu::always_inline]] inline Floats multiply_add(Floats a, float b, Floats c) {
+  return (Floats)_mm256_fmadd_ps((__m256)a, _mm256_set1_ps(b), (__m256)c);
+}
 [[gnu::always_inline]] inline Doubles broadcast(double value) { return (Doubles)_mm256_set1_pd(value); }
 [[gnu::always_inline]] inline Doubles widen(HalfFloats values) { return (Doubles)_mm256_cvtps_pd((__m128)values); }
 #else
 [[gnu::always_inline]] inline Doubles multiply_add(Doubles a, Doubles b, Doubles c) { return a * b + c; }
+[[gnu::always_inline]] inline Floats multiply_add(Floats a, float b, Floats c) { return a * b + c; }
 [[gnu::always_inline]] inline Doubles broadcast(double value) { return Doubles{value, value}; }
 [[gnu::always_inline]] inline Doubles widen(HalfFloats values) { return __builtin_convertvector(values, Doubles); }
 #endif
+
+[[gnu::always_inline]] inline Doubles widen(HalfInts values) {
+#if STAGECRAFT_ISA_LEVEL == 4
+  return (Doubles)_mm512_maskz_cvtepi32_pd(0xff, (__m256i)values);
+#elif STAGECRAFT_ISA_LEVEL == 3
+  return (Doubles)_mm256_cvtepi32_pd((__m128i)values);
+#else
+  return __builtin_convertvector(values, Doubles);
+#endif
+}
 
 // Makes doubles of their lower and upper words.
 #if STAGECRAFT_ISA_LEVEL == 4

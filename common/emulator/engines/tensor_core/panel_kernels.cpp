@@ -48,8 +48,8 @@ float round_sum(double sum, SumResult result) {
 
 bool read_plain_sums() {
   const char* const wish = std::getenv("STAGECRAFT_MMA_SUMS");
-  if (wish == nullptr || *wish == '\0' || std::strcmp(wish, "plain") == 0) return true;
-  if (std::strcmp(wish, "fused") == 0) return false;
+  if (wish == nullptr || *wish == '\0' || std::strcmp(wish, "fused") == 0) return false;
+  if (std::strcmp(wish, "plain") == 0) return true;
   std::fprintf(stderr, "stagecraft: STAGECRAFT_MMA_SUMS is \"%s\", but must be plain or fused\n", wish);
   std::exit(1);
 }

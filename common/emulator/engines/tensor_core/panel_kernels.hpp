@@ -30,9 +30,22 @@ struct MultiplyShape {
   FusedSum sum;  ///< how products are added; must be plain for integers
 };
 
+/// The scale factors of a block-scaled instruction as significands and exponents, for equal groups of elements along K.
+struct BlockScales {
+  uint32_t groups = 1;          ///< 1: mxf8f6f4, which has only exponents; 4: mxf4 and mxf4nvf4
+  const int32_t* a_exponents;   ///< [group][128], of not-a-number kNoScale
+  const int32_t* b_exponents;   ///< [n][group], the same
+  const float* a_significands;  ///< [group][128]
+  const float* b_significands;  ///< [n][group]
+};
+inline constexpr int32_t kNoScale = 1 << 20;
+
 struct PanelKernels {
   /// D[n * 128 + lane(m)] (+)= sum over k of a[k * 128 + m] * b[n * shape.k + k]. D may be cells of tensor memory.
   void (*multiply)(void* d, const float* a, const float* b, const MultiplyShape& shape);
+  /// Does the same with scale factors, as scaled_sum.hpp says.
+  void (*multiply_scaled)(void* d, const float* a, const float* b, const MultiplyShape& shape,
+                          const BlockScales& scales);
   /// Decodes `count` consecutive elements. `table` is `values_of(format)` for a format of 8 or 4 bits.
   void (*decode)(ElementFormat format, const void* elements, uint32_t count, const float* table, float* values);
   /// Decodes A's 32-bit cells [columns][128], each with 1 to 8 elements along K, to a panel [k][128].

@@ -52,19 +52,25 @@ using Misfits = __mmask16;
          _mm512_cmp_ps_mask(_mm512_abs_ps(value), fit.bound, _CMP_NLE_UQ);
 }
 #else
-// One lane at a time is simple, and fast enough for a few.
-using Misfits = uint32_t;
+typedef int32_t Misfits __attribute__((vector_size(4 * kWidth)));
 [[gnu::always_inline]] inline Misfits misfits(Vector value, const Fit& fit) {
-  Misfits found = 0;
-  for (uint32_t i = 0; i < kWidth; ++i) {
-    const float rounded = (value[i] + fit.rounder[i]) - fit.rounder[i];
-    const float magnitude = __builtin_fabsf(value[i]);
-    found |= __builtin_bit_cast(uint32_t, rounded) ^ __builtin_bit_cast(uint32_t, value[i]);
-    found |= !(magnitude <= fit.bound[i]);
-  }
-  return found;
+  typedef float Floats __attribute__((vector_size(4 * kWidth)));  // the compiler's own, for comparisons
+  const Floats number = (Floats)value, rounder = (Floats)fit.rounder, bound = (Floats)fit.bound;
+  const Floats rounded = (number + rounder) - rounder;
+  const Floats magnitude = (Floats)((Misfits)number & INT32_MAX);
+  return ((Misfits)rounded ^ (Misfits)number) | ~(magnitude <= bound);
 }
 #endif
+
+[[gnu::always_inline]] inline bool any(Misfits found) {
+#if STAGECRAFT_ISA_LEVEL == 4
+  return found != 0;
+#elif STAGECRAFT_ISA_LEVEL == 3
+  return _mm256_testz_si256((__m256i)found, (__m256i)found) == 0;
+#else
+  return (found[0] | found[1] | found[2] | found[3]) != 0;
+#endif
+}
 
 enum class Addend : uint8_t { none, any, checked };
 
@@ -74,7 +80,7 @@ template <Addend kAddend>
 [[gnu::always_inline]] inline bool multiply_block(float* first, float* second, const float* a, const float* b,
                                                   uint32_t depth, const Fit& fit) {
   Vector sum[kBlockColumns][2];
-  Misfits found = 0;
+  Misfits found{};
   for (uint32_t n = 0; n < kBlockColumns; ++n) {
     sum[n][0] = kAddend != Addend::none ? load(first + n * kPanelLanes) : zero();
     sum[n][1] = kAddend != Addend::none ? load(second + n * kPanelLanes) : zero();
@@ -83,7 +89,7 @@ template <Addend kAddend>
       found |= misfits(sum[n][1], fit);
     }
   }
-  if (kAddend == Addend::checked && found != 0) return false;
+  if (kAddend == Addend::checked && any(found)) return false;
   for (uint32_t k = 0; k < depth; ++k) {
     const Vector a0 = load(a + k * kPanelLanes);
     const Vector a1 = load(a + k * kPanelLanes + kWidth);
@@ -239,7 +245,7 @@ void transpose(const uint32_t* in, uint32_t in_stride, uint32_t rows, uint32_t c
   }
 }
 
-constexpr PanelKernels kKernels{multiply, decode, decode_cells, transpose};
+constexpr PanelKernels kKernels{multiply, multiply_scaled, decode, decode_cells, transpose};
 
 }  // namespace
 

@@ -83,4 +83,32 @@ float scaled_groups(std::span<const float> a, std::span<const float> b, std::spa
   return terms.sum(kFractionBits);
 }
 
+float scaled_products(const ScaledRow& a, const ScaledRow& b, uint32_t k, float c) {
+  std::array<ScaledFactor, kMostTerms> x, y;
+  const auto scale_of = [](const ScaledRow& row) {
+    return row.scale == kNoScale ? ScaledFactor{NAN, 0} : ScaledFactor{1, row.scale};
+  };
+  for (uint32_t i = 0; i < k; ++i) {
+    x[i] = factor_of(a.values[i * a.step], a.least);
+    y[i] = factor_of(b.values[i * b.step], b.least);
+  }
+  return scaled_products({x.data(), k}, {y.data(), k}, scale_of(a), scale_of(b), c);
+}
+
+float scaled_groups(const ScaledGroups& a, const ScaledGroups& b, float c) {
+  constexpr uint32_t kGroups = 4, kDepth = kGroups * kScaledGroup;
+  std::array<float, kDepth> values[2];
+  std::array<ScaledFactor, kGroups> scales[2];
+  for (uint32_t operand = 0; operand < 2; ++operand) {
+    const ScaledGroups& from = operand == 0 ? a : b;
+    for (uint32_t k = 0; k < kDepth; ++k) values[operand][k] = from.values[k * from.step];
+    for (uint32_t i = 0; i < kGroups; ++i) {
+      const int32_t exponent = from.exponents[i * from.step];
+      scales[operand][i] =
+          exponent == kNoScale ? ScaledFactor{NAN, 0} : ScaledFactor{from.significands[i * from.step], exponent};
+    }
+  }
+  return scaled_groups(values[0], values[1], scales[0], scales[1], c);
+}
+
 }  // namespace stagecraft::emulator::machine

@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <span>
 
+#include "emulator/engines/tensor_core/panel_kernels.hpp"
+
 namespace stagecraft::emulator::machine {
 
 /// A number as significand * 2^exponent. A subnormal number keeps its format's least exponent.
@@ -39,5 +41,24 @@ float scaled_products(std::span<const ScaledFactor> a, std::span<const ScaledFac
 /// multiple of kScaledGroup elements.
 float scaled_groups(std::span<const float> a, std::span<const float> b, std::span<const ScaledFactor> scales_a,
                     std::span<const ScaledFactor> scales_b, float c);
+
+/// A row of A or a column of B for mxf8f6f4.
+struct ScaledRow {
+  const float* values;
+  uint32_t step;  ///< from one element to the next
+  int least;      ///< exponent of the format's least normal number
+  int32_t scale;  ///< exponent, or kNoScale
+};
+float scaled_products(const ScaledRow& a, const ScaledRow& b, uint32_t k, float c);
+
+/// A row of A or a column of B for mxf4 and mxf4nvf4.
+struct ScaledGroups {
+  const float* values;
+  const float* significands;
+  const int32_t* exponents;  ///< or kNoScale
+  uint32_t step;             ///< from one element, significand or exponent to the next
+};
+/// Returns the sum for 64 elements.
+float scaled_groups(const ScaledGroups& a, const ScaledGroups& b, float c);
 
 }  // namespace stagecraft::emulator::machine

@@ -225,8 +225,8 @@ int fraction_bits_with(const char* wish) {
 
 TEST(FusedSumsDeathTest, AreChosenByTheEnvironment) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(std::exit(fraction_bits_with(nullptr)), testing::ExitedWithCode(0), "");
-  EXPECT_EXIT(std::exit(fraction_bits_with("")), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(std::exit(fraction_bits_with(nullptr)), testing::ExitedWithCode(25), "");
+  EXPECT_EXIT(std::exit(fraction_bits_with("")), testing::ExitedWithCode(25), "");
   EXPECT_EXIT(std::exit(fraction_bits_with("plain")), testing::ExitedWithCode(0), "");
   EXPECT_EXIT(std::exit(fraction_bits_with("fused")), testing::ExitedWithCode(25), "");
   EXPECT_EXIT(std::exit(fraction_bits_with("exact")), testing::ExitedWithCode(1),

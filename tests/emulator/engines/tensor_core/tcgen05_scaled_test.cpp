@@ -181,22 +181,27 @@ TEST(Tcgen05ScaledMmaTest, MultipliesPackedFourBitFloats) {
 }
 
 // How sums are formed is read once in a process, so this has one of its own.
-TEST(Tcgen05ScaledMmaDeathTest, AddsAsTheModelDoesIfAsked) {
+TEST(Tcgen05ScaledMmaDeathTest, AddsInFp32IfAsked) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const auto run_fused = [](const ScaledTrial& trial) {
-    setenv("STAGECRAFT_MMA_SUMS", "fused", 1);
+  const auto run_plain = [](const ScaledTrial& trial) {
+    setenv("STAGECRAFT_MMA_SUMS", "plain", 1);
     run(trial);
     std::exit(::testing::Test::HasFailure() ? 1 : 0);
   };
   ScaledTrial trial;
   trial.accumulate = true;
-  EXPECT_EXIT(run_fused(trial), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(run_plain(trial), ::testing::ExitedWithCode(0), "");
+  trial.center_a = 249;  // factors that cancel
+  trial.center_b = 6;
+  EXPECT_EXIT(run_plain(trial), ::testing::ExitedWithCode(0), "");
+  trial = ScaledTrial{};
+  trial.accumulate = true;
   trial.k = 64;
   trial.a = trial.b = ElementFormat::e2m1_packed;
   trial.kind = MmaKind::mxf4nvf4;
   trial.scales = 4;
   trial.ue4m3 = true;
-  EXPECT_EXIT(run_fused(trial), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(run_plain(trial), ::testing::ExitedWithCode(0), "");
 }
 
 // ---- What is refused -----------------------------------------------------------------------------------------------

@@ -149,9 +149,11 @@ void add_fused_products(const MmaTile& tile, const Operands& operands, uint32_t 
 
 // Does the same as the user asks for it.
 void add_products(const MmaTile& tile, const Operands& operands, uint32_t first, uint32_t count, float* d) {
-  if (tile.sum.fraction_bits != 0) return add_fused_products(tile, operands, first, count, d);
-  warp_mma_kernels().multiply(operands.rows + first * kFragmentRows, operands.columns + first * kFragmentColumns, count,
-                              d);
+  const WarpMmaKernels& kernels = warp_mma_kernels();
+  const float* const rows = operands.rows + first * kFragmentRows;
+  const float* const columns = operands.columns + first * kFragmentColumns;
+  if (tile.sum.fraction_bits == 0) return kernels.multiply(rows, columns, count, d);
+  if (!kernels.multiply_fused(rows, columns, count, tile.sum, d)) add_fused_products(tile, operands, first, count, d);
 }
 
 void multiply_pieces(const MmaTile& tile, const Pieces& pieces, float* d) {

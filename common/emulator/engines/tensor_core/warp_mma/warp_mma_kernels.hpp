@@ -1,10 +1,11 @@
 // The arithmetic of mma.sync, compiled for several levels of the host's instruction set.
 //
-// Products are fused multiply-adds, one k after another, beginning with C.
+// Products are fused multiply-adds, one k after another, beginning with C; or fused sums.
 #pragma once
 
 #include <cstdint>
 
+#include "emulator/engines/tensor_core/fused_sum.hpp"
 #include "emulator/numerics/narrow_floats.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -27,7 +28,9 @@ struct WarpMmaKernels {
   uint32_t (*decode)(const FragmentOperand& a, const FragmentOperand& b, uint32_t pieces, float* rows, float* columns);
   /// d[n * 16 + m] += sum over k of rows[k][m] * columns[k][n].
   void (*multiply)(const float* rows, const float* columns, uint32_t depth, float* d);
-  /// Does the same in f64, for a[k * 16 + m] and b[k * 8 + n]; uses the host's rounding mode.
+  /// Adds as `how` says instead. Returns false, and does nothing, for what is too large, too small or too deep.
+  bool (*multiply_fused)(const float* rows, const float* columns, uint32_t depth, const FusedSum& how, float* d);
+  /// Multiplies a[k * 16 + m] by b[k * 8 + n] in f64, one k after another; uses the host's rounding mode.
   void (*multiply_doubles)(const double* a, const double* b, uint32_t k, double* d);
 };
 

@@ -8,6 +8,10 @@
 #endif
 
 namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE {
+
+// In fused_tile_isa.cpp.
+bool multiply_fused_tile(const float* rows, const float* columns, uint32_t depth, const FusedSum& how, float* d);
+
 namespace {
 
 // One vector of rows.
@@ -116,7 +120,7 @@ void multiply_doubles(const double* a, const double* b, uint32_t depth, double* 
   }
 }
 
-constexpr WarpMmaKernels kKernels{decode, multiply, multiply_doubles};
+constexpr WarpMmaKernels kKernels{decode, multiply, multiply_fused_tile, multiply_doubles};
 
 }  // namespace
 

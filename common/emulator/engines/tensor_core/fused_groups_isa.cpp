@@ -1,0 +1,163 @@
+// The sums of mxf4 and mxf4nvf4, as scaled_sum.hpp says. This file is compiled once per level, so nothing here may call
+// an inline function of another header (host/isa_level.hpp), except the compiler's intrinsics, which are always
+// inlined.
+//
+// The sum of a group's products is exact in fp32, with the significands of the scale factors too: elements are
+// multiples of 1/2 up to 6, significands multiples of 1/8 below 2. It is aligned, and added to the others, in doubles.
+#include "emulator/engines/tensor_core/fused_panels.hpp"
+#include "emulator/engines/tensor_core/fused_terms.hpp"
+#include "emulator/engines/tensor_core/scaled_sum.hpp"
+
+namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE {
+namespace {
+
+constexpr uint32_t kColumns = 4, kVectors = kRows / kWidth;
+constexpr uint32_t kGroups = 4, kDepth = kGroups * kScaledGroup;
+constexpr int kKept = 35;
+constexpr int kWideBias = 1023, kUpperFractionBits = 20;  // of a double, and of its upper word
+constexpr int kMostAligned = 110;                         // so that no sum overflows
+
+/// The operands, multiplied by the significands of their scale factors.
+struct Operands {
+  Operands(const MultiplyShape& shape, const BlockScales& scales) : shape(shape), scales(scales) {}
+
+  const MultiplyShape& shape;
+  const BlockScales& scales;
+  alignas(64) float a[kDepth * kPanelLanes];
+  alignas(64) float b[kFusedColumns * kDepth];
+};
+
+void scale(const float* a, const float* b, Operands& operands) {
+  for (uint32_t k = 0; k < kDepth; ++k) {
+    const float* const significands = operands.scales.a_significands + k / kScaledGroup * kPanelLanes;
+    for (uint32_t m = 0; m < operands.shape.m; ++m) {
+      operands.a[k * kPanelLanes + m] = a[k * kPanelLanes + m] * significands[m];
+    }
+  }
+  for (uint32_t group = 0; group < operands.shape.n * kGroups; ++group) {
+    const float significand = operands.scales.b_significands[group];
+    for (uint32_t i = 0; i < kScaledGroup; ++i) {
+      operands.b[group * kScaledGroup + i] = b[group * kScaledGroup + i] * significand;
+    }
+  }
+}
+
+// The processor rounds towards zero.
+[[gnu::always_inline]] inline Doubles whole(Doubles values) {
+#if STAGECRAFT_ISA_LEVEL == 4
+  return (Doubles)_mm512_maskz_roundscale_pd(0xff, (__m512d)values, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+#elif STAGECRAFT_ISA_LEVEL == 3
+  return (Doubles)_mm256_round_pd((__m256d)values, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+#else
+  typedef int64_t Longs __attribute__((vector_size(8 * kHalf)));
+  const Longs sign = (Longs)values & INT64_MIN;
+  const Doubles magnitude = (Doubles)((Longs)values & INT64_MAX);
+  return (Doubles)((Longs)((magnitude + 0x1p52) - 0x1p52) | sign);
+#endif
+}
+
+/// A vector of sums.
+struct Sum {
+  Doubles halves[2] = {};
+
+  // Adds what is kept of terms that are multiplied by 2^exponent.
+  [[gnu::always_inline]] inline void add(const Floats& terms, Ints exponent) {
+    const Ints upper = (exponent + kWideBias) << kUpperFractionBits;
+    const HalfFloats* const half = reinterpret_cast<const HalfFloats*>(&terms);
+    halves[0] += whole(widen(half[0]) * interleave_first(Ints{}, upper));
+    halves[1] += whole(widen(half[1]) * interleave_last(Ints{}, upper));
+  }
+  [[gnu::always_inline]] inline Floats rounded(Ints exponent) const {
+    const Ints upper = (exponent + kWideBias) << kUpperFractionBits;
+    const Doubles first = halves[0] * interleave_first(Ints{}, upper);
+    const Doubles last = halves[1] * interleave_last(Ints{}, upper);
+    // What is rounded to zero loses its sign.
+    return join(__builtin_convertvector(first, HalfFloats), __builtin_convertvector(last, HalfFloats)) + Floats{};
+  }
+};
+
+struct Panels {
+  const float* a;
+  const float* b;
+};
+
+// Computes the sums of a vector that do not fit.
+[[gnu::noinline]] void add_unfit(const Operands& operands, const Panels& panels, uint32_t row, uint32_t column,
+                                 const float* cells, const Ints& unfit, Floats& result) {
+  const BlockScales& scales = operands.scales;
+  for (uint32_t lane = 0; lane < kWidth; ++lane) {
+    if (unfit[lane] == 0) continue;
+    const uint32_t m = row + lane;
+    result[lane] = scaled_groups({panels.a + m, scales.a_significands + m, scales.a_exponents + m, kPanelLanes},
+                                 {panels.b + column * kDepth, scales.b_significands + column * kGroups,
+                                  scales.b_exponents + column * kGroups, 1},
+                                 operands.shape.accumulate ? cells[lane] : 0.0f);
+  }
+}
+
+// Adds the products of a group.
+[[gnu::always_inline]] inline void add_group(const float* a, const float* b, Floats (&sums)[kColumns][kVectors]) {
+  Floats sum[kColumns][kVectors] = {};
+  for (uint32_t k = 0; k < kScaledGroup; ++k) {
+#pragma GCC unroll 4
+    for (uint32_t n = 0; n < kColumns; ++n) {
+#pragma GCC unroll 2
+      for (uint32_t i = 0; i < kVectors; ++i) {
+        sum[n][i] = multiply_add(load_floats(a + k * kPanelLanes + i * kWidth), b[n * kDepth + k], sum[n][i]);
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (uint32_t n = 0; n < kColumns; ++n) {
+#pragma GCC unroll 2
+    for (uint32_t i = 0; i < kVectors; ++i) sums[n][i] = sum[n][i];
+  }
+}
+
+void multiply_block(const Operands& operands, const Panels& panels, uint32_t row, uint32_t column, float* d) {
+  const BlockScales& scales = operands.scales;
+  alignas(64) Floats groups[kGroups][kColumns][kVectors];
+  for (uint32_t group = 0; group < kGroups; ++group) {
+    const uint32_t first = group * kScaledGroup;
+    add_group(operands.a + first * kPanelLanes + row, operands.b + column * kDepth + first, groups[group]);
+  }
+  for (uint32_t n = 0; n < kColumns; ++n) {
+    for (uint32_t i = 0; i < kVectors; ++i) {
+      float* const cells = d + n * kPanelLanes + i * kWidth;
+      const Ints c = operands.shape.accumulate ? load_ints(cells) : Ints{};
+      Ints aligned = larger((c >> kFractionBits) & 255, Ints{} + 1) - kBias, exponents[kGroups];
+      for (uint32_t group = 0; group < kGroups; ++group) {
+        const int32_t* const of_a = scales.a_exponents + group * kPanelLanes + row + i * kWidth;
+        exponents[group] = *reinterpret_cast<const Ints*>(of_a) + scales.b_exponents[(column + n) * kGroups + group];
+        aligned = larger(aligned, exponents[group]);
+      }
+      Sum sum;
+      sum.add((Floats)c, kKept - aligned);
+      for (uint32_t group = 0; group < kGroups; ++group) {
+        sum.add(groups[group][n][i], exponents[group] + (kKept - aligned));
+      }
+      Floats result = sum.rounded(aligned - kKept);
+      const Ints unfit = aligned > kMostAligned;
+      if (any(unfit)) [[unlikely]] {
+        add_unfit(operands, panels, row + i * kWidth, column + n, cells, unfit, result);
+      }
+      *reinterpret_cast<Floats*>(cells) = result;
+    }
+  }
+}
+
+}  // namespace
+
+// Not inlined: it has much on the stack, which compilers touch page by page.
+[[gnu::noinline]] void multiply_groups(float* d, const float* a, const float* b, const MultiplyShape& shape,
+                                       const BlockScales& scales) {
+  Operands operands(shape, scales);
+  scale(a, b, operands);
+  for (uint32_t column = 0; column < shape.n; column += kColumns) {
+    for (uint32_t row = 0; row < shape.m; row += kRows) {
+      multiply_block(operands, {a, b}, row, column, d + column * kPanelLanes + row);
+    }
+  }
+}
+
+}  // namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE
