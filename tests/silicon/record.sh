@@ -6,12 +6,15 @@ set -u
 build=$1 results=$2
 shift 2
 source_folder=$(cd "$(dirname "$0")" && pwd)
-programs=${*:-arithmetic shared_memory global_memory bulk_copy barriers wgmma launch contention joined_requests clock distances placement instruction_cache branches plain_kernels memory_load scattered other_kernels unseen_kernels fresh_kernels later_kernels last_kernels}
+programs=${*:-arithmetic shared_memory global_memory bulk_copy barriers wgmma launch contention joined_requests clock distances placement instruction_cache branches register_banks shared_products plain_kernels memory_load scattered other_kernels unseen_kernels fresh_kernels later_kernels last_kernels}
 mkdir -p "$build" "$results"
 for program in $programs reconvergence waiting_lanes meeting_places; do
   [ -x "$build/$program" ] || ${NVCC:-nvcc} -std=c++20 -O3 -gencode arch=compute_90a,code=sm_90a \
-    -o "$build/$program" "$source_folder/$program.cu" || echo "$program does not build" >&2
+    -o "$build/$program" "$source_folder/$program.cu" -lcuda || echo "$program does not build" >&2
 done
+# This one changes the registers of its own machine code.
+[ -f "$build/register_banks.cubin" ] || ${NVCC:-nvcc} -std=c++20 -O3 -arch=sm_90a -cubin \
+  -o "$build/register_banks.cubin" "$source_folder/register_banks.cu"
 name=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1)
 base=$results/$(echo "$name" | tr 'A-Z ' 'a-z-')-$(date -u +%F)
 if [ -e "$base.jsonl" ]; then  # another run of the same day

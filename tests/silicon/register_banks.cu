@@ -1,7 +1,7 @@
-// What reading registers of one bank costs. ptxas chooses registers, so the program writes its own: it takes the machine
-// code of kernels below from the file NAME.cubin beside it, made of this source (nvcc -cubin), and puts other registers
-// and reuse flags into their instructions. Only registers that those instructions write are read and written, so nothing
-// else of a kernel changes; what it computes means nothing.
+// What reading registers of one bank costs. ptxas chooses registers, so the program writes its own: it takes the
+// machine code of kernels below from the file NAME.cubin beside it, made of this source (nvcc -cubin), and puts other
+// registers and reuse flags into their instructions. Only registers that those instructions write are read and written,
+// so nothing else of a kernel changes; what it computes means nothing.
 #include <cuda.h>
 #include <elf.h>
 
@@ -174,71 +174,108 @@ using Bank = const std::vector<uint32_t>&;
 
 // Numbers are distinct registers of one and of the other bank.
 const NamedPattern kPatterns[] = {
-    {"1 + 1: a, c one register", [](int i, Bank e, Bank o) { return Registers{at(e, i), at(e, i), at(o, i + 9), at(e, i)}; }},
-    {"1 + 0: all one register", [](int i, Bank e, Bank) { return Registers{at(e, i), at(e, i), at(e, i), at(e, i)}; }},
-    {"2 + 1", [](int i, Bank e, Bank o) { return Registers{at(e, i), at(e, i + 7), at(o, i + 9), at(e, i)}; }},
-    {"2 + 1, written to the other bank", [](int i, Bank e, Bank o) { return Registers{at(o, i), at(e, i + 7), at(o, i + 9), at(e, i)}; }},
-    {"2 + 0: a, c one register", [](int i, Bank e, Bank) { return Registers{at(e, i), at(e, i), at(e, i + 9), at(e, i)}; }},
-    {"3 + 0", [](int i, Bank e, Bank) { return Registers{at(e, i), at(e, i + 7), at(e, i + 13), at(e, i)}; }},
-    {"2 + 1, 1 + 2 in turn", [](int i, Bank e, Bank o) {
+    {"1 + 1: a, c one register",
+     [](int i, Bank e, Bank o) {
+       return Registers{at(e, i), at(e, i), at(o, i + 9), at(e, i)};
+     }},
+    {"1 + 0: all one register",
+     [](int i, Bank e, Bank) {
+       return Registers{at(e, i), at(e, i), at(e, i), at(e, i)};
+     }},
+    {"2 + 1",
+     [](int i, Bank e, Bank o) {
+       return Registers{at(e, i), at(e, i + 7), at(o, i + 9), at(e, i)};
+     }},
+    {"2 + 1, written to the other bank",
+     [](int i, Bank e, Bank o) {
+       return Registers{at(o, i), at(e, i + 7), at(o, i + 9), at(e, i)};
+     }},
+    {"2 + 0: a, c one register",
+     [](int i, Bank e, Bank) {
+       return Registers{at(e, i), at(e, i), at(e, i + 9), at(e, i)};
+     }},
+    {"3 + 0",
+     [](int i, Bank e, Bank) {
+       return Registers{at(e, i), at(e, i + 7), at(e, i + 13), at(e, i)};
+     }},
+    {"2 + 1, 1 + 2 in turn",
+     [](int i, Bank e, Bank o) {
        return i % 2 ? Registers{at(o, i), at(e, i + 7), at(o, i + 9), at(o, i)}
                     : Registers{at(e, i), at(e, i + 7), at(o, i + 9), at(e, i)};
      }},
-    {"b kept for 8, leaves 1 + 1", [](int i, Bank e, Bank o) {
+    {"b kept for 8, leaves 1 + 1",
+     [](int i, Bank e, Bank o) {
        return Registers{at(e, i), at(o, i + 7), at(e, i / 8), at(e, i), i % 8 == 7 ? 0u : 2u};
      }},
-    {"b kept for 8, leaves 2 + 0", [](int i, Bank e, Bank o) {
+    {"b kept for 8, leaves 2 + 0",
+     [](int i, Bank e, Bank o) {
        return Registers{at(e, i), at(e, i + 7), at(o, i / 8), at(e, i), i % 8 == 7 ? 0u : 2u};
      }},
-    {"b kept for 8 of the bank of both", [](int i, Bank e, Bank) {
+    {"b kept for 8 of the bank of both",
+     [](int i, Bank e, Bank) {
        return Registers{at(e, i), at(e, i + 7), at(e, i / 8 + 11), at(e, i), i % 8 == 7 ? 0u : 2u};
      }},
-    {"a kept for 8, leaves 1 + 1", [](int i, Bank e, Bank o) {
+    {"a kept for 8, leaves 1 + 1",
+     [](int i, Bank e, Bank o) {
        return Registers{at(e, i), at(e, i / 8), at(o, i + 7), at(e, i), i % 8 == 7 ? 0u : 1u};
      }},
-    {"a kept for 8, leaves 2 + 0", [](int i, Bank e, Bank o) {
+    {"a kept for 8, leaves 2 + 0",
+     [](int i, Bank e, Bank o) {
        return Registers{at(e, i), at(o, i / 8), at(e, i + 7), at(e, i), i % 8 == 7 ? 0u : 1u};
      }},
-    {"b kept for 2, leaves 1 + 1", [](int i, Bank e, Bank o) {
+    {"b kept for 2, leaves 1 + 1",
+     [](int i, Bank e, Bank o) {
        return Registers{at(e, i), at(o, i + 7), at(e, i / 2 + 5), at(e, i), i % 2 == 1 ? 0u : 2u};
      }},
-    {"b kept for 8, leaves 2 + 0 and 0 + 2 in turn", [](int i, Bank e, Bank o) {
+    {"b kept for 8, leaves 2 + 0 and 0 + 2 in turn",
+     [](int i, Bank e, Bank o) {
        return i % 2 ? Registers{at(e, i), at(e, i + 7), at(o, i / 8), at(e, i), i % 8 == 7 ? 0u : 2u}
                     : Registers{at(o, i), at(o, i + 7), at(o, i / 8), at(o, i), i % 8 == 7 ? 0u : 2u};
      }},
-    {"2 + 0 twice, 0 + 2 twice", [](int i, Bank e, Bank o) {
+    {"2 + 0 twice, 0 + 2 twice",
+     [](int i, Bank e, Bank o) {
        Bank of = i / 2 % 2 ? o : e;
        return Registers{at(of, i), at(of, i), at(of, i + 9), at(of, i)};
      }},
-    {"2 + 0 four times, 0 + 2 four times", [](int i, Bank e, Bank o) {
+    {"2 + 0 four times, 0 + 2 four times",
+     [](int i, Bank e, Bank o) {
        Bank of = i / 4 % 2 ? o : e;
        return Registers{at(of, i), at(of, i), at(of, i + 9), at(of, i)};
      }},
-    {"2 + 0 eight times, 0 + 2 eight times", [](int i, Bank e, Bank o) {
+    {"2 + 0 eight times, 0 + 2 eight times",
+     [](int i, Bank e, Bank o) {
        Bank of = i / 8 % 2 ? o : e;
        return Registers{at(of, i), at(of, i), at(of, i + 9), at(of, i)};
      }},
-    {"1 + 1 and 2 + 1 in turn", [](int i, Bank e, Bank o) {
+    {"1 + 1 and 2 + 1 in turn",
+     [](int i, Bank e, Bank o) {
        return Registers{at(e, i), at(e, i % 2 ? i + 7 : i), at(o, i + 9), at(e, i)};
      }},
-    {"1 + 1 and 3 + 0 in turn", [](int i, Bank e, Bank o) {
+    {"1 + 1 and 3 + 0 in turn",
+     [](int i, Bank e, Bank o) {
        return i % 2 ? Registers{at(e, i), at(e, i + 7), at(e, i + 13), at(e, i)}
                     : Registers{at(e, i), at(e, i), at(o, i + 9), at(e, i)};
      }},
-    {"1 + 0 and 2 + 0 in turn", [](int i, Bank e, Bank) {
+    {"1 + 0 and 2 + 0 in turn",
+     [](int i, Bank e, Bank) {
        return Registers{at(e, i), at(e, i), at(e, i % 2 ? i + 9 : i), at(e, i)};
      }},
-    {"registers of four: 0 1 2 mod 4", [](int i, Bank e, Bank o) {
+    {"registers of four: 0 1 2 mod 4",
+     [](int i, Bank e, Bank o) {
        // Would matter if there were four banks.
        std::vector<uint32_t> zero, two, one;
        for (uint32_t r : e) (r % 4 == 0 ? zero : two).push_back(r);
-       for (uint32_t r : o) if (r % 4 == 1) one.push_back(r);
+       for (uint32_t r : o)
+         if (r % 4 == 1) one.push_back(r);
        return Registers{at(zero, i), at(two, i + 7), at(one, i + 9), at(zero, i)};
      }},
-    {"registers of four: 0 0 1 mod 4", [](int i, Bank e, Bank o) {
+    {"registers of four: 0 0 1 mod 4",
+     [](int i, Bank e, Bank o) {
        std::vector<uint32_t> zero, one;
-       for (uint32_t r : e) if (r % 4 == 0) zero.push_back(r);
-       for (uint32_t r : o) if (r % 4 == 1) one.push_back(r);
+       for (uint32_t r : e)
+         if (r % 4 == 0) zero.push_back(r);
+       for (uint32_t r : o)
+         if (r % 4 == 1) one.push_back(r);
        return Registers{at(zero, i), at(zero, i + 5), at(one, i + 3), at(zero, i)};
      }},
 };
@@ -288,7 +325,8 @@ int replace(std::vector<char>& cubin, const std::string& kernel, std::initialize
   return 0;
 }
 
-/// Cycles of the second pass. A warp may read the clock while it waits at the barrier before it, so the last start counts.
+/// Cycles of the second pass. A warp may read the clock while it waits at the barrier before it, so the last start
+/// counts.
 double cycles_of_pass(const std::vector<Span>& spans, int warps) {
   uint64_t start = 0, stop = 0;
   for (int warp = 0; warp < warps; ++warp) {

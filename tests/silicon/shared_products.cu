@@ -1,6 +1,6 @@
-// Sums of products whose operands come from shared memory, as in products of matrices in fp32, without global memory: how
-// far loads and arithmetic of several warps overlap. The model of the chip is compared with it, so each kernel is also
-// launched once, and not timed, with PLAIN_KERNELS_ONCE=1.
+// Sums of products whose operands come from shared memory, as in products of matrices in fp32, without global memory:
+// how far loads and arithmetic of several warps overlap. The model of the chip is compared with it, so each kernel is
+// also launched once, and not timed, with PLAIN_KERNELS_ONCE=1.
 #include "kernel_timing.hpp"
 
 using namespace silicon;
@@ -32,15 +32,17 @@ __global__ void __launch_bounds__(512) products(float* out) {
     asm volatile("" ::: "memory");
   }
   for (int m = 0; m < 8; ++m)
-    for (int n = 0; n < 8; ++n) out[(m * 8 + n) * gridDim.x * blockDim.x + blockIdx.x * blockDim.x + threadIdx.x] = sums[m][n];
+    for (int n = 0; n < 8; ++n)
+      out[(m * 8 + n) * gridDim.x * blockDim.x + blockIdx.x * blockDim.x + threadIdx.x] = sums[m][n];
 }
 
 template <int kStride, int kUnroll, bool kMeets>
 void measure(const char* name) {
   DeviceArray<float> out(size_t{64} * 132 * 1024);
   for (const int threads : {128, 256, 384, 512}) {
-    time(std::string(name) + ", " + std::to_string(threads / 128) + " warps a scheduler", 1,
-         [&](cudaStream_t stream, int) { products<kStride, kUnroll, kMeets><<<132, threads, 0, stream>>>(out.data()); });
+    time(
+        std::string(name) + ", " + std::to_string(threads / 128) + " warps a scheduler", 1,
+        [&](cudaStream_t stream, int) { products<kStride, kUnroll, kMeets><<<132, threads, 0, stream>>>(out.data()); });
   }
 }
 
@@ -49,6 +51,8 @@ BENCHMARK(loop) { measure<4, 1, false>("8 x 8 products, a loop, no conflicts"); 
 BENCHMARK(loop_that_meets) { measure<8, 1, true>("8 x 8 products, a loop, conflicts of two, a barrier every 16"); }
 BENCHMARK(unrolled_with_conflicts) { measure<8, 16, false>("8 x 8 products, unrolled, conflicts of two"); }
 BENCHMARK(unrolled) { measure<4, 16, false>("8 x 8 products, unrolled, no conflicts"); }
-BENCHMARK(unrolled_that_meets) { measure<8, 16, true>("8 x 8 products, unrolled, conflicts of two, a barrier every 16"); }
+BENCHMARK(unrolled_that_meets) {
+  measure<8, 16, true>("8 x 8 products, unrolled, conflicts of two, a barrier every 16");
+}
 
 int main(int argc, char** argv) { return silicon::main(argc, argv); }

@@ -22,8 +22,8 @@ bool separates(InstructionClass kind) {
   return kind == InstructionClass::control || kind == InstructionClass::barrier || kind == InstructionClass::fence;
 }
 
-/// The two banks of a sub-partition's registers, of which each reads one register a cycle. An instruction issues when it
-/// can read all of its operands without a pause; the bank of which it reads less may begin later than the other.
+/// The two banks of a sub-partition's registers, of which each reads one register a cycle. An instruction issues when
+/// it can read all of its operands without a pause; the bank of which it reads less may begin later than the other.
 /// Source: the costs that tests/silicon/register_banks.cu measured, also of conflicts in turn.
 class RegisterBanks {
  public:

@@ -22,7 +22,8 @@ void SubPartition::set_rates() {
     for (size_t pipe = 0; pipe < kPipes; ++pipe) {
       if (piece.demand[pipe] > 0) piece.rate = std::min(piece.rate, left[pipe] / piece.demand[pipe]);
     }
-    for (size_t pipe = 0; pipe < kPipes; ++pipe) left[pipe] = std::max(0., left[pipe] - piece.rate * piece.demand[pipe]);
+    for (size_t pipe = 0; pipe < kPipes; ++pipe)
+      left[pipe] = std::max(0., left[pipe] - piece.rate * piece.demand[pipe]);
   }
   ++version_;
 }

@@ -10,9 +10,9 @@
 namespace stagecraft::emulator::timing {
 
 /// Pieces of code of several warps at once. The scheduler has an order of warps: the one that started last comes first,
-/// and another gets what that leaves of each pipe. Source: of 2 to 4 warps of a sub-partition that began together, those
-/// with higher numbers ended first (tests/silicon/register_banks.cu), and loops of loads and sums take as long as that
-/// order makes them (tests/silicon/shared_products.cu).
+/// and another gets what that leaves of each pipe. Source: of 2 to 4 warps of a sub-partition that began together,
+/// those with higher numbers ended first (tests/silicon/register_banks.cu), and loops of loads and sums take as long as
+/// that order makes them (tests/silicon/shared_products.cu).
 class SubPartition {
  public:
   /// A warp starts a piece of code; `finished` returns its number when it has ended.

@@ -71,7 +71,8 @@ TEST_F(MachineScheduleTest, AScoreboardThatNoAccessHoldsDividesNothing) {
 class RegisterBanksTest : public MachineScheduleTest {
  protected:
   using Reads = std::array<uint8_t, 2>;
-  /// Cycles of an instruction, and how long it keeps others of the sub-partition from issuing, if they read this in turn.
+  /// Cycles of an instruction, and how long it keeps others of the sub-partition from issuing, if they read this in
+  /// turn.
   CodePart part_of(const std::vector<Reads>& turn, uint8_t stall = 1) {
     constexpr uint32_t kTurns = 240;
     code.clear();

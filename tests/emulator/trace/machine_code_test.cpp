@@ -20,8 +20,8 @@ class MachineCodeTest : public testing::Test {
 
   void add(uint64_t opcode, uint32_t to, uint32_t a, uint32_t b, uint32_t c, uint64_t reuse = 0) {
     constexpr uint64_t kGuardedByNothing = 7 << 12;
-    kernel.machine_code.push_back({opcode | kGuardedByNothing | uint64_t{to} << 16 | uint64_t{a} << 24 | uint64_t{b} << 32,
-                                   c | reuse << 58, 0});
+    kernel.machine_code.push_back(
+        {opcode | kGuardedByNothing | uint64_t{to} << 16 | uint64_t{a} << 24 | uint64_t{b} << 32, c | reuse << 58, 0});
   }
   std::vector<Reads> reads() const {
     std::vector<Reads> all;
