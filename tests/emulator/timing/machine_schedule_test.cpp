@@ -123,6 +123,19 @@ TEST_F(MachineScheduleTest, AnUnrolledLoopHasSeveralCopiesOfItsPiece) {
   EXPECT_DOUBLE_EQ(schedule.share_of(load), 0.25);
 }
 
+TEST_F(MachineScheduleTest, ALoadThatServesSeveralCopiesHidesNone) {
+  const uint32_t load = ptx(InstructionClass::memory, true), add = ptx(InstructionClass::float32);
+  const uint32_t back = ptx(InstructionClass::control);
+  machine(load, InstructionClass::memory, 1).result = 0;
+  for (uint32_t copy = 0; copy < 4; ++copy) machine(add, InstructionClass::float32, 1);
+  MachineInstruction& branch = machine(back, InstructionClass::control, 5);
+  branch.branches = true;
+  branch.target = 0;
+  const CodeSchedule pieces(code, chip);
+  const MachineSchedule schedule(code, machine_code, pieces, chip);
+  EXPECT_EQ(schedule.copies_of(load), 4u);
+}
+
 TEST_F(MachineScheduleTest, TheFunctionOfADivisionIsBranchedAround) {
   const uint32_t divide = ptx(InstructionClass::divide_float, true);
   machine(divide, InstructionClass::float32, 4);

@@ -139,7 +139,7 @@ TEST_F(ReplayTest, MachineCodeSaysWhenAWarpWaitsForALoad) {
   step(0, StepKind::run, 1, 1);
   constexpr uint8_t kLoadStall = 1, kOther = 10, kLast = 4;
   machine_code = {{.pc = 0, .kind = InstructionClass::memory, .stall = kLoadStall, .result = 0, .accesses = true},
-                  {.pc = 1, .kind = InstructionClass::float32, .stall = kOther},
+                  {.pc = 1, .kind = InstructionClass::logic, .stall = kOther},
                   {.pc = 1, .kind = InstructionClass::float32, .stall = kLast, .waits = 1}};
   const Result result = run();
   EXPECT_NEAR(time_of(result, 0, Spent::running), kLoadStall + kOther + kLast, kNear);
