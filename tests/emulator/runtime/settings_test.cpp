@@ -107,14 +107,17 @@ TEST(SettingsTest, ChooseWhatIsRecorded) {
   EXPECT_EQ(settings_of({{"STAGECRAFT_TIMELINE", "run.json"}}).timeline, "run.json");
   EXPECT_EQ(settings_of({{"STAGECRAFT_TIMELINE", "run.html"}}).timeline, "run.html");
   EXPECT_TRUE(settings_of({{"STAGECRAFT_TIMELINE", "text"}}).observes_memory());
-  EXPECT_FALSE(settings_of({}).timing);
+  EXPECT_EQ(settings_of({}).timing, Timing{});
   EXPECT_FALSE(settings_of({{"STAGECRAFT_TIMING", "off"}}).observes_memory());
-  EXPECT_TRUE(settings_of({{"STAGECRAFT_TIMING", "on"}}).timing);
+  EXPECT_EQ(settings_of({{"STAGECRAFT_TIMING", "on"}}).timing, Timing{.on = true});
   EXPECT_TRUE(settings_of({{"STAGECRAFT_TIMING", "on"}}).observes_memory());
-  EXPECT_FALSE(settings_of({{"STAGECRAFT_TIMING", "on"}}).timed_part);
-  EXPECT_TRUE(settings_of({{"STAGECRAFT_TIMING", "part"}}).timed_part);
-  EXPECT_TRUE(settings_of({{"STAGECRAFT_TIMING", "part"}}).timing);
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "on, off, or part", error_of({{"STAGECRAFT_TIMING", "yes"}}));
+  EXPECT_EQ(settings_of({{"STAGECRAFT_TIMING", "part"}}).timing, (Timing{.on = true, .part = true}));
+  EXPECT_EQ(settings_of({{"STAGECRAFT_TIMING", "cold"}}).timing, (Timing{.on = true, .cold = true}));
+  EXPECT_EQ(settings_of({{"STAGECRAFT_TIMING", "part,cold"}}).timing, (Timing{.on = true, .part = true, .cold = true}));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "on, off, or a list of: part, cold",
+                      error_of({{"STAGECRAFT_TIMING", "yes"}}));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "on, off, or a list of: part, cold",
+                      error_of({{"STAGECRAFT_TIMING", "part,on"}}));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "all, none, or bank_conflicts",
                       error_of({{"STAGECRAFT_COUNTERS", "registers"}}));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "ends in .html, .json, .svg or .txt",

@@ -24,22 +24,23 @@ void Recording::join(std::vector<machine::Observer*>& observers) {
 }
 
 void Recording::join_part(std::vector<std::unique_ptr<machine::Observer>>& observers) {
-  if (settings_.timing) observers.push_back(std::make_unique<trace::LaunchRecorder>(launch_));
+  if (settings_.timing.on) observers.push_back(std::make_unique<trace::LaunchRecorder>(launch_));
 }
 
 std::function<bool(uint64_t)> Recording::needed_clusters(bool checks_memory) {
-  if (!settings_.timed_part || checks_memory) return {};
+  if (!settings_.timing.part || checks_memory) return {};
   return [this](uint64_t number) { return launch_.needs(number); };
 }
 
 void Recording::tell_time(Reporter& reporter, const machine::Architecture& architecture, uint32_t blocks,
                           std::optional<timing::L2Contents>& l2) {
-  if (!settings_.timing || launch_.kernel() == nullptr) return;
+  if (!settings_.timing.on || launch_.kernel() == nullptr) return;
   const machine::Kernel& kernel = *launch_.kernel();
   const timing::ChipModel* chip = timing::find_chip_model(architecture.major < 10 ? "H200" : "B200");
   timing::LaunchTrace trace = launch_.take();
   trace.order = order_;
   trace.blocks_per_multiprocessor = std::max(blocks, 1u);
+  if (settings_.timing.cold) l2.reset();
   const timing::Result result = timing::replay(trace, *chip, l2);
   const auto source = [&](uint32_t pc) { return kernel.describe_source(pc); };
   reporter.tell(timing::text_of(result, *chip, kernel.display_name, source),

@@ -124,6 +124,26 @@ Counters read_counters(std::string_view text) {
   return counters;
 }
 
+Timing read_timing(std::string_view text) {
+  Timing timing;
+  if (text.empty() || text == "off") return timing;
+  timing.on = true;
+  if (text == "on") return timing;
+  while (!text.empty()) {
+    const size_t comma = text.find(',');
+    const std::string_view name = text.substr(0, comma);
+    if (name == "part") {
+      timing.part = true;
+    } else if (name == "cold") {
+      timing.cold = true;
+    } else {
+      illegal("STAGECRAFT_TIMING", name);
+    }
+    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
+  }
+  return timing;
+}
+
 }  // namespace
 
 const std::vector<EnvironmentVariable>& environment_variables() {
@@ -142,7 +162,7 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"STAGECRAFT_CHECKS", "all, none, or a list of: deadlock, race, global"},
       {"STAGECRAFT_COUNTERS", "all, none, or bank_conflicts"},
       {"STAGECRAFT_TIMELINE", "text, or the name of a file that ends in .html, .json, .svg or .txt"},
-      {"STAGECRAFT_TIMING", "on, off, or part"},
+      {"STAGECRAFT_TIMING", "on, off, or a list of: part, cold"},
       {"STAGECRAFT_REPORT", "text or json"},
       {"STAGECRAFT_REPORT_FILE", "the name of a file in a folder that exists"},
       {"STAGECRAFT_FINDINGS", "error or report"},
@@ -206,10 +226,7 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
     illegal("STAGECRAFT_TIMELINE", timeline);
   }
 
-  const std::string_view timing = variable("STAGECRAFT_TIMING");
-  if (!timing.empty() && timing != "on" && timing != "off" && timing != "part") illegal("STAGECRAFT_TIMING", timing);
-  settings.timed_part = timing == "part";
-  settings.timing = timing == "on" || settings.timed_part;
+  settings.timing = read_timing(variable("STAGECRAFT_TIMING"));
 
   const std::string_view format = variable("STAGECRAFT_REPORT");
   if (format == "json") {

@@ -39,6 +39,15 @@ struct Counters {
   bool operator==(const Counters&) const = default;
 };
 
+/// Whether launches are timed by the model of the chip, and how.
+struct Timing {
+  bool on = false;
+  bool part = false;  ///< of a large launch, only the blocks that the model replays run
+  bool cold = false;  ///< no launch finds in L2 what others have left there
+
+  bool operator==(const Timing&) const = default;
+};
+
 /// A schedule to be replayed.
 struct ReplayedLaunch {
   uint64_t launch = 0;  ///< its number in the process, from 1 on
@@ -62,9 +71,8 @@ struct Settings {
   uint64_t host_memory = 0;                         ///< bytes that the process may use, at most; 0 for any
   Checks checks;
   Counters counters;
-  bool timing = false;      ///< launches are timed by the model of the chip
-  bool timed_part = false;  ///< and of a large launch, only the blocks that the model replays run
-  std::string timeline;     ///< "text" (with the reports), or the name of a file; empty for none
+  Timing timing;
+  std::string timeline;  ///< "text" (with the reports), or the name of a file; empty for none
   /// A program that would exit with 0 exits with 1 after a kernel was diagnosed (STAGECRAFT_EXIT_STATUS).
   bool strict_exit_status = true;
   /// The launch of a kernel that ran to its end returns an error when a race or a missing fence was found
@@ -73,7 +81,7 @@ struct Settings {
 
   /// Whether kernels must announce what they do to memory. Which interleavings are equivalent depends on that too.
   bool observes_memory() const {
-    return checks.race || counters.bank_conflicts || !timeline.empty() || timing || exhaust != 0;
+    return checks.race || counters.bank_conflicts || !timeline.empty() || timing.on || exhaust != 0;
   }
 };
 

@@ -87,7 +87,7 @@ machine::Machine& State::machine() {
     machine_ = std::make_unique<machine::Machine>(chip);
     machine_->announce_memory_events(settings().observes_memory());
     machine_->announce_global_accesses(settings().checks.global);
-    machine_->announce_instructions(settings().timing);
+    machine_->announce_instructions(settings().timing.on);
     machine_->memory().host_memory().limit(settings().host_memory);
     explain_host_faults();
     constexpr bool kCanHide = sizeof(void*) == 8;  // from a host of 32 bits nothing is hidden, and there is no advice
