@@ -27,8 +27,12 @@ inline cudaGraphExec_t graph_of(cudaStream_t stream, const std::string& name, in
   check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
   check(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
   if (!once()) return executable;
+  std::printf("== %s\n", name.c_str());  // compare_model.py finds what is launched by both lines
+  std::fflush(stdout);
   check(cudaGraphLaunch(executable, stream), name.c_str());
   check(cudaStreamSynchronize(stream), name.c_str());
+  std::printf("==\n");
+  std::fflush(stdout);
   return nullptr;
 }
 
@@ -37,7 +41,6 @@ inline void time(const std::string& name, int sets, const Launch& launch) {
   constexpr int kLaunches = 24;
   cudaStream_t stream;
   check(cudaStreamCreate(&stream), "cudaStreamCreate");
-  if (once()) std::printf("== %s\n", name.c_str()), std::fflush(stdout);
   const cudaGraphExec_t executable = graph_of(stream, name, kLaunches, sets, /*warm=*/1, launch);
   if (executable == nullptr) return;
   cudaEvent_t start, stop;

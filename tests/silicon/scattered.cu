@@ -1,6 +1,6 @@
 // What accesses take whose lanes meet, or do not: atomic operations by how many words, sectors and lines they share,
 // loads of random sectors by the size of what they are from, and stores by the distance of their lanes.
-#include "silicon.hpp"
+#include "kernel_timing.hpp"
 
 using namespace silicon;
 
@@ -76,6 +76,42 @@ BENCHMARK(atomics_by_words_of_a_warp) {
       rate_of_words<Pick::kInTurn, false>("red.global.add.u32, words in turn", words, stride, 1024);
       rate_of_words<Pick::kRandom, false>("red.global.add.u32, words at random", words, stride, 1024);
     }
+}
+
+/// One access to a random word of a table by each thread.
+enum class Access { kLoad, kAdd, kAddAndRead, kExchange, kCompareAndSwap };
+template <Access Kind>
+__global__ void __launch_bounds__(256) access_at_random(uint32_t* table, uint32_t words, uint32_t* out) {
+  const uint32_t i = blockIdx.x * 256 + threadIdx.x, at = random_number(i) % words;
+  uint32_t found = 0;
+  if constexpr (Kind == Access::kLoad) found = table[at];
+  if constexpr (Kind == Access::kAdd) atomicAdd(&table[at], i | 1);
+  if constexpr (Kind == Access::kAddAndRead) found = atomicAdd(&table[at], i | 1);
+  if constexpr (Kind == Access::kExchange) found = atomicExch(&table[at], i | 1);
+  if constexpr (Kind == Access::kCompareAndSwap) found = atomicCAS(&table[at], 0, i | 1);
+  if (found == 0x12345678) *out = i;
+}
+template <Access Kind>
+void time_access(const char* name) {
+  constexpr uint32_t kThreads = 512 << 10;
+  DeviceArray<uint32_t> out(1);
+  for (const uint32_t words : {256u << 10, 1500u << 10, 8u << 20})
+    for (const bool cold : {false, true}) {
+      const int sets = cold ? sets_of(size_t{words} * 4) : 1;
+      auto tables = arrays<uint32_t>(sets, words);
+      time(std::string(name) + " of 512 Ki threads at random in " + std::to_string(words / 1024) + " Ki words, " +
+               (cold ? "in DRAM" : "in L2"),
+           sets, [&](cudaStream_t stream, int set) {
+             access_at_random<Kind><<<kThreads / 256, 256, 0, stream>>>(tables[set].data(), words, out.data());
+           });
+    }
+}
+BENCHMARK(random_accesses) {
+  time_access<Access::kLoad>("loads");
+  time_access<Access::kAdd>("additions");
+  time_access<Access::kAddAndRead>("additions that return");
+  time_access<Access::kExchange>("exchanges");
+  time_access<Access::kCompareAndSwap>("compare-and-swaps");
 }
 
 /// Counts in shared memory, as a histogram does: one to each of `bins` bins at random.
