@@ -129,6 +129,9 @@ ChipModel make_h200() {
   chip.overlapping = 1077;
   chip.overlapping_in_graph = 824;
   chip.next_block = 346;
+  // nvidia-h100-2026-11-26-blocks, `mean time between starts of blocks of an SM`: 157 cycles on all 132, 82 where only
+  // 66 get blocks. Those that a grid begins with are not as slow: placement, 1056 of them start within 128 ns.
+  chip.block_rate = 132 / 157.;
 
   // branches: a turn of 2 to 16 FFMA takes a warp alone 28 cycles: 5 from the counter to the comparison, 4 of the
   // comparison, 9 until the branch issues, and 10 until what it goes to does; a turn of 32 FFMA, 9 more than it issues.
@@ -137,7 +140,9 @@ ChipModel make_h200() {
   // nvidia-h100-2026-11-25-zero-divisions, `ld.const of the word that it has read`: 37, less 9 of the two others.
   chip.constant_latency = 28;
   chip.special_latency = 16.5;  // `read of clock and xor`: 18.5 from one S2UR to the next, less 2 of the xor
-  chip.taken_branch = 5;        // the 10 above, less a branch's stall count
+  chip.parting = 15;            // `a lane leaves in each turn`: alone, and less what is issued, of 8 warps a scheduler
+  chip.parting_slots = 4;
+  chip.taken_branch = 5;  // the 10 above, less a branch's stall count
 
   chip.shared_latency = 23;
   chip.remote_latency = 190;
@@ -171,15 +176,20 @@ ChipModel make_h200() {
   // memory-load: `load latency under load, DRAM`: 75, 147 and 273 cycles more than alone at 55, 76 and 88% of the rate,
   // as where requests for a bank that is busy for 95 cycles wait (S u / (2 - 2u)).
   chip.dram_bank = 48;
+  // scattered: `loads of random sectors of 1024 MiB`: 43.5 of the 10^9 lines a second that the banks could begin with
+  // are 37.5, so that 64 bytes take 0.86 of what a line does.
+  chip.dram_open = 0.72;
   chip.dram_write_cost = 1.1;  // `DRAM write, 4096 MiB, 1056 blocks`: 4281
   // Between what `DRAM copy, 2048 MiB, 1056 blocks` and plain-kernels, `copy by float4 of 64 MiB, rate` say: 3824 and
   // 4092 GB/s, where half of each would give 4490.
   chip.dram_turns = 0.12;
   chip.load_bytes = 113;  // memory-load: `loads from L2 of 4 bytes a lane, lanes 32 bytes apart, 1 SM`
-  // nvidia-h200-2026-11-23-boxes-and-clocks: `atom.global.add.u32 rate, a sector for each thread`, and `one word for
-  // all threads` of this and of f32. Contiguous words are faster by a sector's worth, 45.8.
+  // nvidia-h100-2026-11-26-random-accesses, in L2: 512 Ki additions at random take 7.1 us, those with a result 9.4, of
+  // which the launch is 1.1.
+  chip.atomic_sector_rate = 88;
+  chip.atomic_return_rate = 63;
+  // nvidia-h200-2026-11-23-boxes-and-clocks: `atom.global.add.u32 rate, one word for all threads` of this and of f32.
   chip.atomic_slices = 64;  // scattered: 4096 words 128 bytes apart, 87 to 92, over what one word gives
-  chip.atomic_sector_rate = 72;
   chip.atomic_same_rate = 1.345;
   chip.atomic_same_float_rate = 0.5607;
   chip.shared_float_atomic = 91;       // `atom.shared.add.f32 latency`
@@ -241,6 +251,7 @@ ChipModel make_b200() {
   chip.l2_write_rate *= more;
   chip.l2_line_rate *= more;
   chip.atomic_sector_rate *= more;
+  chip.atomic_return_rate *= more;
   chip.atomic_slices = static_cast<uint32_t>(chip.atomic_slices * more);
   chip.l2_half_capacity = 63 << 20;  // half of 126 MiB, as on Hopper
   // compare_mem_latency/ldgsts_lat_results.csv, cp.async of one warp with 8 bytes a lane from DRAM: a median of 1171

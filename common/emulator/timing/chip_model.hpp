@@ -63,12 +63,14 @@ struct ChipModel {
   double overlapping = 0;      ///< of a launch that may overlap with the one before: until griddepcontrol.wait passes
   double overlapping_in_graph = 0;
   double next_block = 0;  ///< from a block's end to the start of the next in its place
+  double block_rate = 1;  ///< blocks that take the places of others, a cycle, of the whole chip
 
   // Shared memory.
   double shared_bytes = 128;               ///< a cycle
   double predicate_to_branch = 0;          ///< from a comparison's result to the branch that it guards
   double constant_latency = 0;             ///< of a load from constant memory
   double special_latency = 0;              ///< of a read of a special register
+  double parting = 0, parting_slots = 0;   ///< cycles and instructions more of a branch at which lanes part
   double taken_branch = 0;                 ///< cycles that a branch takes beyond its stall count, where it is taken
   double branch_back = 0;                  ///< from a branch's issue to that of the instruction that it goes to
   double shared_latency = 0;               ///< of a load with one pass
@@ -87,12 +89,14 @@ struct ChipModel {
   uint32_t join_most = 1;       ///< multiprocessors that share one
   double l2_line_rate = 0;      ///< 10^9 lines a second, however little of each is read
   double dram_bank = 0;         ///< ns for which a line keeps its bank of DRAM busy
+  double dram_open = 0;         ///< the part of it that goes by before the first byte moves
   double dram_write_cost = 1;   ///< of a byte that is written, relative to one that is read
   double dram_turns = 0;        ///< by how much DRAM takes longer where it reads and writes as much
   double load_bytes = 0;        ///< a cycle, that one multiprocessor gets from L2
   /// 10^9 a second: sectors with atomic operations, of the whole chip; passes over a sector, of a slice.
   uint32_t atomic_slices = 1;
-  double atomic_sector_rate = 0, atomic_same_rate = 0, atomic_same_float_rate = 0;
+  double atomic_sector_rate = 0, atomic_return_rate = 0;  ///< without and with a result
+  double atomic_same_rate = 0, atomic_same_float_rate = 0;
   double shared_float_atomic = 0;       ///< latency of a loop of compare and swap, which ptxas makes of it
   double shared_float_atomic_more = 0;  ///< for each lane that meets another at its word
 

@@ -56,9 +56,11 @@ MachineSchedule::MachineSchedule(const Code& code, const MachineCode& machine_co
       block_of_(code.size()),
       share_of_(code.size(), 0),
       copies_of_(code.size(), 1),
-      scoreboard_of_(code.size(), MachineInstruction::kNoScoreboard) {
+      scoreboard_of_(code.size(), MachineInstruction::kNoScoreboard),
+      branches_at_(code.size()) {
   for (const MachineInstruction& each : machine_code) {
     if (each.accesses && each.pc != kNone) scoreboard_of_[each.pc] = each.result;
+    if (each.branches && each.pc != kNone) branches_at_[each.pc] = true;
   }
   const std::vector<Range> ranges = find_ranges();
   for (size_t i = 0; i < ranges.size(); ++i) blocks_.push_back(std::make_unique<MachineBlock>());

@@ -46,6 +46,8 @@ class MachineSchedule {
   uint32_t copies_of(uint32_t pc) const { return copies_of_[pc]; }
   /// The scoreboard that the access of a PTX instruction holds.
   uint8_t scoreboard_of(uint32_t pc) const { return scoreboard_of_[pc]; }
+  /// Whether a branch of the PTX code is one in the machine code, too.
+  bool branches_at(uint32_t pc) const { return branches_at_[pc]; }
 
  private:
   struct Range {
@@ -65,6 +67,7 @@ class MachineSchedule {
   std::vector<double> share_of_;                       ///< by pc, of one copy
   std::vector<uint32_t> copies_of_;                    ///< by pc
   std::vector<uint8_t> scoreboard_of_;                 ///< by pc
+  std::vector<bool> branches_at_;                      ///< by pc
 };
 
 }  // namespace stagecraft::emulator::timing

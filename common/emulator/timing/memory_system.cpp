@@ -6,6 +6,16 @@
 
 namespace stagecraft::emulator::timing {
 
+namespace {
+
+/// The sectors of a line that DRAM moves for these: it moves 64 bytes at a time.
+uint32_t pairs_of(uint32_t sectors) {
+  const uint32_t halves = (sectors | sectors >> 1) & 0b0101;
+  return halves | halves << 1;
+}
+
+}  // namespace
+
 CacheLines::CacheLines(double bytes) : sets_(std::max(1u, static_cast<uint32_t>(bytes / kLineBytes / kWays))) {
   ways_.resize(size_t{sets_} * kWays);
 }
@@ -27,16 +37,18 @@ CacheLines::Way& CacheLines::find(uint32_t line) {
   return *oldest;
 }
 
-CacheLines::Read CacheLines::read(LineRequest request) {
+CacheLines::Read CacheLines::read(LineRequest request, bool in_pairs) {
   Way& way = find(line_of(request));
-  const uint32_t missing = sectors_of(request) & ~way.there;
+  uint32_t missing = sectors_of(request) & ~way.there;
+  if (in_pairs) missing = pairs_of(missing) & ~way.there;
   way.there = static_cast<uint8_t>(way.there | missing);
   return {missing, way.arrives};
 }
 
-uint32_t CacheLines::write(LineRequest request) {
+uint32_t CacheLines::write(LineRequest request, bool in_pairs) {
   Way& way = find(line_of(request));
-  const uint32_t more = sectors_of(request) & ~way.written;
+  const uint32_t sectors = in_pairs ? pairs_of(sectors_of(request)) : sectors_of(request);
+  const uint32_t more = sectors & ~way.written;
   way.written = static_cast<uint8_t>(way.written | more);
   way.there = static_cast<uint8_t>(way.there | more);
   return static_cast<uint32_t>(std::popcount(more));
@@ -56,6 +68,7 @@ MemorySystem::MemorySystem(const ChipModel& chip, double megahertz, const L2Cont
       l2_line_cycles_(megahertz * 1e-3 / chip.l2_line_rate),
       bank_cycles_(chip.dram_bank * megahertz * 1e-3),
       atomic_sector_cycles_(megahertz * 1e-3 / chip.atomic_sector_rate),
+      atomic_return_cycles_(megahertz * 1e-3 / chip.atomic_return_rate),
       atomic_same_cycles_(megahertz * 1e-3 / chip.atomic_same_rate),
       atomic_same_float_cycles_(megahertz * 1e-3 / chip.atomic_same_float_rate),
       halves_(before != nullptr ? *before
@@ -92,9 +105,10 @@ MemorySystem::Request& MemorySystem::request_at(uint32_t group, LineRequest line
 }
 
 MemorySystem::Found MemorySystem::look_up(uint32_t half, LineRequest line) {
-  const CacheLines::Read own = halves_[half].read(line);
-  if (own.missing == 0 || home_of(line) == half) return {&own.arrives, nullptr, 0, own.missing};
-  const CacheLines::Read home = halves_[half ^ 1].read(request_of(line_of(line), own.missing));
+  const bool at_home = home_of(line) == half;
+  const CacheLines::Read own = halves_[half].read(line, at_home);
+  if (own.missing == 0 || at_home) return {&own.arrives, nullptr, 0, own.missing};
+  const CacheLines::Read home = halves_[half ^ 1].read(request_of(line_of(line), own.missing), true);
   return {&own.arrives, &home.arrives, own.missing, home.missing};
 }
 
@@ -153,18 +167,20 @@ double MemorySystem::update(double now, std::span<const LineRequest> lines, cons
   for (const LineRequest line : lines) {
     const auto sectors = static_cast<double>(std::popcount(sectors_of(line)));
     l2_moved_ += sectors * kSectorBytes;
-    cycles += sectors * atomic_sector_cycles_;
+    cycles += sectors * (access.returns ? atomic_return_cycles_ : atomic_sector_cycles_);
   }
   const double at = l2_.serve(now, cycles);
   // Floats take longer only where lanes meet.
   const double pass = access.floating && access.same > 1 ? atomic_same_float_cycles_ : atomic_same_cycles_;
   double all = at;
   for (const LineRequest line : lines) {
-    const CacheLines::Read read = halves_[home_of(line)].read(line);
+    CacheLines& home = halves_[home_of(line)];
+    const CacheLines::Read read = home.read(line, true);
     if (read.missing != 0) {
       const auto missing = static_cast<uint32_t>(std::popcount(read.missing));
       read.arrives = std::max(read.arrives, use_bank(at, line_of(line), missing, false) + dram_latency);
     }
+    if (const uint32_t changed = home.write(line, true); changed != 0) use_bank(at, line_of(line), changed, true);
     Server& slice = slices_[(uint64_t{line_of(line) / 2 * 0x9e3779b1u} * slices_.size()) >> 32];
     const double passes = access.passes / static_cast<double>(lines.size());
     all = std::max(all, slice.serve(std::max(at, read.arrives), passes * pass));
@@ -175,16 +191,18 @@ double MemorySystem::update(double now, std::span<const LineRequest> lines, cons
 /// DRAM is many banks, and a line keeps its bank busy much longer than its bytes take: so those that come while it is
 /// busy wait, and the more there are, the more wait, before the rate of all banks together is reached. Which bank a
 /// line is in is not known; here it is as if at random.
-double MemorySystem::use_bank(double now, uint32_t line, uint32_t sectors, bool write) {
+double MemorySystem::use_bank(double now, uint32_t line, uint32_t sectors, bool write, bool merged) {
   // What was moved lately decides how often DRAM turns from reads to writes.
   constexpr double kLately = 1 / 4096.;
   write_share_ += kLately * ((write ? 1 : 0) - write_share_);
   const double turns = 1 + chip_.dram_turns * 4 * write_share_ * (1 - write_share_);
   uint64_t mixed = (uint64_t{line} + 1) * 0x9e3779b97f4a7c15u;
   mixed = (mixed ^ mixed >> 31) * 0xbf58476d1ce4e5b9u;
-  double& free_at = banks_[(mixed >> 32) * banks_.size() >> 32];
-  const double begins = std::max(now, free_at), bytes = sectors * double{kSectorBytes};
-  free_at = begins + bank_cycles_ * turns * (write ? chip_.dram_write_cost : 1) * bytes / kLineBytes;
+  Bank& bank = banks_[(mixed >> 32) * banks_.size() >> 32];
+  const double begins = std::max(now, bank.free_at), bytes = sectors * double{kSectorBytes};
+  const double opens = merged ? chip_.dram_open * bytes / kLineBytes : bank.open == line ? 0 : chip_.dram_open;
+  const double part = opens + (1 - chip_.dram_open) * bytes / kLineBytes;
+  bank = {begins + bank_cycles_ * turns * (write ? chip_.dram_write_cost : 1) * part, line};
   dram_moved_ += bytes;
   return begins;
 }
@@ -196,7 +214,8 @@ double MemorySystem::write(double now, std::span<const LineRequest> lines, size_
   // its 67 MB.
   double sectors = static_cast<double>(partial_lines);  // for the masks
   for (const LineRequest line : lines) {
-    if (const uint32_t more = halves_[home_of(line)].write(line); more != 0) use_bank(now, line_of(line), more, true);
+    if (const uint32_t more = halves_[home_of(line)].write(line); more != 0)
+      use_bank(now, line_of(line), more, true, /*merged=*/true);
     sectors += std::popcount(sectors_of(line));
   }
   l2_moved_ += (sectors - static_cast<double>(partial_lines)) * kSectorBytes;

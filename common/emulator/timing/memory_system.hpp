@@ -21,10 +21,12 @@ class CacheLines {
     uint32_t missing;  ///< sectors that must be fetched
     double& arrives;   ///< the latest time at which something of the line arrives; set by the fetch
   };
-  Read read(LineRequest request);
+  /// @param in_pairs  DRAM is behind: it gives sectors in pairs. Source: tests/silicon/results,
+  /// nvidia-h100-2026-11-26-random-accesses: loads of words at random get 64 bytes each of what DRAM gives.
+  Read read(LineRequest request, bool in_pairs);
   /// Returns how many of these sectors were not written since the line came: those that go to the memory behind in
-  /// addition, once the line is replaced.
-  uint32_t write(LineRequest request);
+  /// addition, once the line is replaced. @param in_pairs  as those of lines of which little is written.
+  uint32_t write(LineRequest request, bool in_pairs = false);
   /// All that is on its way is there now: a new launch begins.
   void settle();
 
@@ -107,8 +109,13 @@ class MemorySystem {
   static uint32_t home_of(LineRequest line) { return line_of(line) * 0x85ebca6bu >> 31; }
   static constexpr uint32_t kRequests = 1 << 16;  // of a group, that are remembered
 
-  /// Moves bytes of a line between DRAM and L2. Returns when its bank begins with it.
-  double use_bank(double now, uint32_t line, uint32_t sectors, bool write);
+  struct Bank {
+    double free_at = 0;
+    uint32_t open = ~0u;  ///< the line that it moved last
+  };
+  /// Moves bytes of a line between DRAM and L2. Returns when its bank begins with it. @param merged  what is written
+  /// will go there together with the rest of the line.
+  double use_bank(double now, uint32_t line, uint32_t sectors, bool write, bool merged = false);
 
   /// Where a multiprocessor is. Those that ask for the same at the same time drift apart by their distances from L2.
   struct Place {
@@ -121,14 +128,14 @@ class MemorySystem {
   double l2_bytes_, l2_write_bytes_, path_bytes_, dram_bytes_;  ///< a cycle
   double l2_line_cycles_;                                       ///< of a line, however little of it is read
   double bank_cycles_;                                          ///< of a line in a bank of DRAM
-  double atomic_sector_cycles_, atomic_same_cycles_, atomic_same_float_cycles_;
+  double atomic_sector_cycles_, atomic_return_cycles_, atomic_same_cycles_, atomic_same_float_cycles_;
   L2Contents halves_;
   Server l2_;
   std::vector<Server> paths_;  ///< from L2 to each group of multiprocessors
   /// Parts of L2 that do atomic operations, one pass over a sector after the other; two neighbouring lines are in one.
   std::vector<Server> slices_;
-  std::vector<double> banks_;  ///< of DRAM, when each is free
-  double write_share_ = 0;     ///< of what DRAM did of late
+  std::vector<Bank> banks_;  ///< of DRAM
+  double write_share_ = 0;   ///< of what DRAM did of late
   double l2_moved_ = 0, dram_moved_ = 0;
   std::vector<std::vector<Request>> requests_;  ///< by group
   std::vector<Asked> asked_;                    ///< lines that the read under way has not joined

@@ -65,7 +65,7 @@ class Replay {
 
   Result run() {
     // What a launch that may overlap does before it waits for the one before, it does meanwhile.
-    start_clusters(trace_.order.overlaps ? 0 : launch_);
+    start_clusters(trace_.order.overlaps ? 0 : launch_, /*at_once=*/true);
     while (!events_.empty()) {
       const ReplayEvent event = events_.top();
       events_.pop();
@@ -78,7 +78,7 @@ class Replay {
           if (clusters_[event.index]) arrive(*clusters_[event.index], static_cast<uint32_t>(event.value));
           break;
         case EventKind::copy: ask_for_lines(places_[event.index]); break;
-        case EventKind::start_cluster: start_clusters(now_); break;
+        case EventKind::start_cluster: start_clusters(now_, /*at_once=*/false); break;
       }
     }
     finish();
@@ -109,12 +109,15 @@ class Replay {
 
   // ---- Clusters ------------------------------------------------------------------------------------------------
 
-  void start_clusters(double at) {
+  /// Starts those that find a place: at once where a grid begins, and later one block after the other.
+  void start_clusters(double at, bool at_once) {
     while (next_cluster_ < trace_.clusters.size()) {
       const ClusterTrace& next = trace_.clusters[next_cluster_];
       std::vector<Multiprocessor*> places = block_places_.take(next.shape->blocks);
       if (places.empty()) return;
-      start_cluster(next, std::move(places), at);
+      const double start = at_once ? at : std::max(next_block_at_, at);
+      if (!at_once) next_block_at_ = start + static_cast<double>(next.shape->blocks) / chip_.block_rate;
+      start_cluster(next, std::move(places), start);
       ++next_cluster_;
     }
   }
@@ -264,8 +267,9 @@ class Replay {
     warp.step_behind = i;
     // The sum is enough where the warp does only a small part.
     warp.in_short = warp.accesses.empty() && warp.share < kShortShare;
-    warp.jumps = i < steps.size() && warp.resumes == ReplayedWarp::kAtStart && steps[i].kind == StepKind::run &&
-                 steps[i].pc != last + 1;
+    const size_t next = i < steps.size() && steps[i].kind == StepKind::part ? i + 1 : i;
+    warp.jumps = next < steps.size() && warp.resumes == ReplayedWarp::kAtStart && steps[next].kind == StepKind::run &&
+                 steps[next].pc != last + 1;
     // Accesses that are elsewhere in the machine code, mostly before a loop.
     std::erase_if(warp.accesses, [&](size_t each) {
       const Step& step = steps[each];
@@ -358,7 +362,7 @@ class Replay {
     const uint32_t quarter = warp.number % kSubPartitions;
     warp.since = now_;
     warp.alone = part.cycles;
-    place.parts[quarter].start(now_, warp.id, part);
+    place.parts[quarter].start(now_, warp.id - warp.number, warp.id, part);
     plan_end(place, quarter);
   }
 
@@ -452,6 +456,16 @@ class Replay {
         const double after = !is_mbarrier ? 0 : step.remote ? chip_.remote_arrival : chip_.arrival;
         plan(now_ + after, EventKind::arrival, cluster.id, step.value);
         break;
+      }
+      case StepKind::part: {
+        if (machine_ != nullptr && !machine_->branches_at(step.pc)) break;
+        CodePart code;
+        code.pc = step.pc;
+        code.cycles = chip_.parting;
+        code.pipes[static_cast<size_t>(Pipe::issue)] = chip_.parting_slots;
+        ++warp.step;
+        start_code(warp, code);
+        return false;
       }
       case StepKind::wait: {
         OpenGate& gate = cluster.gates[step.value];
@@ -662,6 +676,7 @@ class Replay {
   BlockPlaces block_places_;
   std::vector<std::unique_ptr<RunningCluster>> clusters_;  ///< null when they have ended, as are their warps
   std::vector<ReplayedWarp*> warps_;
+  double next_block_at_ = 0;  ///< not before
   size_t next_cluster_ = 0, ended_ = 0;
   double quarter_at_ = 0, three_quarters_at_ = 0;  ///< when so many clusters had ended
   ReplayEvents events_;

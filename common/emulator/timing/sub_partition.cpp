@@ -1,53 +1,96 @@
 #include "emulator/timing/sub_partition.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace stagecraft::emulator::timing {
 namespace {
 
 constexpr double kTiny = 1e-6;
+/// Pieces that differ by less have issued as much.
+constexpr double kSame = 1e-3;
 
 }  // namespace
 
+double SubPartition::Piece::pace() const { return rate * demand[static_cast<size_t>(Pipe::issue)]; }
+
 void SubPartition::advance(double now) {
-  for (Piece& piece : pieces_) piece.left -= (now - now_) * piece.rate;
+  for (Piece& piece : pieces_) {
+    piece.left -= (now - now_) * piece.rate;
+    piece.done += (now - now_) * piece.pace();
+  }
   now_ = now;
 }
 
+void SubPartition::share(Pieces first, Pieces behind, std::array<double, kPipes>& left) {
+  constexpr double kOpen = -1;
+  for (auto piece = first; piece != behind; ++piece) piece->rate = kOpen;
+  // Each round settles those that need the pipe that is full first; the last one those that need no full pipe.
+  for (bool open = true; open;) {
+    std::array<double, kPipes> wanted{};
+    for (auto piece = first; piece != behind; ++piece) {
+      for (size_t pipe = 0; pipe < kPipes && piece->rate == kOpen; ++pipe) wanted[pipe] += piece->demand[pipe];
+    }
+    double rate = 1;
+    size_t full = kPipes;
+    for (size_t pipe = 0; pipe < kPipes; ++pipe) {
+      if (wanted[pipe] * rate > left[pipe]) rate = left[pipe] / wanted[pipe], full = pipe;
+    }
+    open = false;
+    for (auto piece = first; piece != behind; ++piece) {
+      if (piece->rate != kOpen) continue;
+      if (full != kPipes && piece->demand[full] == 0) {
+        open = true;
+        continue;
+      }
+      piece->rate = rate;
+      for (size_t pipe = 0; pipe < kPipes; ++pipe) left[pipe] = std::max(0., left[pipe] - rate * piece->demand[pipe]);
+    }
+  }
+}
+
 void SubPartition::set_rates() {
+  std::stable_sort(pieces_.begin(), pieces_.end(), [](const Piece& a, const Piece& b) {
+    return a.block != b.block ? a.block < b.block : a.done < b.done;
+  });
   std::array<double, kPipes> left;
   left.fill(1);
-  for (Piece& piece : pieces_) {
-    piece.rate = 1;
-    for (size_t pipe = 0; pipe < kPipes; ++pipe) {
-      if (piece.demand[pipe] > 0) piece.rate = std::min(piece.rate, left[pipe] / piece.demand[pipe]);
-    }
-    for (size_t pipe = 0; pipe < kPipes; ++pipe)
-      left[pipe] = std::max(0., left[pipe] - piece.rate * piece.demand[pipe]);
+  for (auto first = pieces_.begin(); first != pieces_.end();) {
+    const auto behind = std::find_if(first, pieces_.end(), [&](const Piece& piece) {
+      return piece.block != first->block || piece.done > first->done + kSame;
+    });
+    share(first, behind, left);
+    first = behind;
   }
   ++version_;
 }
 
-void SubPartition::start(double now, uint32_t warp, const CodePart& part) {
+void SubPartition::start(double now, uint32_t block, uint32_t warp, const CodePart& part) {
   advance(now);
-  Piece piece{warp, part.cycles, 1, {}};
+  Piece piece{block, warp, part.cycles, 1, {}, 0};
   for (size_t pipe = 0; pipe < kPipes; ++pipe) piece.demand[pipe] = part.pipes[pipe] / part.cycles;
   issued_ += part.pipes[static_cast<size_t>(Pipe::issue)];
   products_ += part.pipes[static_cast<size_t>(Pipe::matrix)];
-  const auto behind = std::upper_bound(pieces_.begin(), pieces_.end(), piece,
-                                       [](const Piece& a, const Piece& b) { return a.warp > b.warp; });
-  pieces_.insert(behind, piece);
+  pieces_.push_back(piece);
   set_rates();
 }
 
 double SubPartition::next_end() const {
-  double least = -1;
-  for (const Piece& piece : pieces_) {
-    if (piece.rate <= 0 && piece.left > kTiny) continue;
-    const double left = piece.left <= kTiny ? 0 : piece.left / piece.rate;
-    if (least < 0 || left < least) least = left;
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  double least = kNever;
+  for (auto piece = pieces_.begin(); piece != pieces_.end(); ++piece) {
+    if (piece->left <= kTiny) return now_;
+    if (piece->rate <= 0) continue;
+    least = std::min(least, piece->left / piece->rate);
+    // Those that have issued more are as far ahead or further.
+    const auto next = std::find_if(piece + 1, pieces_.end(), [&](const Piece& each) {
+      return each.block != piece->block || each.done > piece->done + kSame;
+    });
+    if (next != pieces_.end() && next->block == piece->block && piece->pace() > next->pace() + kTiny) {
+      least = std::min(least, (next->done - piece->done) / (piece->pace() - next->pace()));
+    }
   }
-  return least < 0 ? -1 : now_ + least;
+  return least == kNever ? -1 : now_ + least;
 }
 
 void SubPartition::finished(double now, std::vector<uint32_t>& warps) {

@@ -9,17 +9,20 @@
 
 namespace stagecraft::emulator::timing {
 
-/// Pieces of code of several warps at once. The scheduler has an order of warps: the one that started last comes first,
-/// and another gets what that leaves of each pipe. Source: of 2 to 4 warps of a sub-partition that began together,
-/// those with higher numbers ended first (tests/silicon/register_banks.cu), and loops of loads and sums take as long as
-/// that order makes them (tests/silicon/shared_products.cu).
+/// Pieces of code of several warps at once. The warp that has issued least since its piece began comes first, those
+/// that have issued as much share what a pipe can do, and the others get what is left. So warps that do the same stay
+/// together, and wait together. Source: of a loop of loads and sums, the waits of three warps are as long as those of
+/// one (tests/silicon/shared_products.cu, `a loop`), though each could wait while the others add. And three warps of a
+/// block end such a loop within 0.1% of each other (tests/silicon/blocks.cu). How the chip's scheduler chooses is not
+/// known.
 class SubPartition {
  public:
   /// A warp starts a piece of code; `finished` returns its number when it has ended.
-  void start(double now, uint32_t warp, const CodePart& part);
-  /// When the next piece ends if nothing starts before; a negative number when none is under way.
+  void start(double now, uint32_t block, uint32_t warp, const CodePart& part);
+  /// When the next piece ends, or overtakes another, if nothing starts before; a negative number when none is under
+  /// way.
   double next_end() const;
-  /// Removes the pieces that have ended by `now` and appends their warps.
+  /// Removes the pieces that have ended by `now` and appends their warps, of which there may be none.
   void finished(double now, std::vector<uint32_t>& warps);
   /// Changes with each start and end: an end that was planned before a change is void.
   uint64_t version() const { return version_; }
@@ -28,15 +31,20 @@ class SubPartition {
 
  private:
   struct Piece {
-    uint32_t warp;
+    uint32_t block, warp;
     double left;                        ///< cycles, when alone
     double rate;                        ///< at which it goes on, of that of a warp that is alone
     std::array<double, kPipes> demand;  ///< of each pipe, part of its time
+    double done;                        ///< cycles in which it has issued
+    double pace() const;                ///< at which `done` grows
   };
+  using Pieces = std::vector<Piece>::iterator;
   void advance(double now);
   void set_rates();
+  /// Gives pieces equal rates, as far as what is left of the pipes allows, and takes that from `left`.
+  static void share(Pieces first, Pieces behind, std::array<double, kPipes>& left);
 
-  std::vector<Piece> pieces_;  ///< in the order of their warps
+  std::vector<Piece> pieces_;  ///< those that have issued least come first
   double now_ = 0, issued_ = 0, products_ = 0;
   uint64_t version_ = 0;
 };

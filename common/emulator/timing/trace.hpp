@@ -121,6 +121,7 @@ enum class StepKind : uint8_t {
   issue,   ///< a part of the issue of operation `value`: of a wgmma, each of four warps issues one
   depend,  ///< until the launch before has ended: griddepcontrol.wait
   access,  ///< the loads or stores `value`, that the instruction `pc` makes
+  part,    ///< lanes have left the others at the branch `pc`
 };
 
 /// What a run of instructions ends with.
@@ -203,6 +204,7 @@ struct Access {
   uint32_t sectors = 0;                ///< global memory: of kSectorBytes
   uint32_t same = 0;                   ///< of an atomic operation: lanes at one word, where most meet
   bool floating = false;               ///< of an atomic operation: on floats
+  bool returns = false;                ///< the same: what was there is needed
   uint32_t partial_lines = 0;          ///< of a store: lines with a sector of which only a part is written
   uint32_t first_line = 0, lines = 0;  ///< global memory: in ClusterTrace::lines
   bool operator==(const Access&) const = default;

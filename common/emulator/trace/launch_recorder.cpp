@@ -107,7 +107,10 @@ void LaunchRecorder::grid_started(const machine::Grid& grid) {
   warps_per_block_ = static_cast<uint32_t>((grid.request->block.count() + machine::kWarpSize - 1) / machine::kWarpSize);
   recording_.begin(grid);
   code_ = &recording_.code();
-  for (const timing::Instruction& each : *code_) jumps_.push_back(each.kind == timing::InstructionClass::control);
+  for (const timing::Instruction& each : *code_) {
+    jumps_.push_back(each.kind == timing::InstructionClass::control);
+    read_.insert(each.reads.begin(), each.reads.end());
+  }
 }
 
 void LaunchRecorder::block_started(const machine::Block& block) {
@@ -200,9 +203,14 @@ void LaunchRecorder::instruction_executed(const machine::ExecutedInstruction& ev
     if (run.fragment == fragment.sequence && run.last != kNone && jumps_[run.last] && event.pc <= run.last) {
       run.end = event.pc == run.first ? timing::RunEnd::turn : timing::RunEnd::back;
     }
+    const uint32_t branch = std::exchange(warp.parting, kNone);
     close_run(cluster, number);
+    if (branch != kNone) append(cluster, fragment, StepKind::part, 0).pc = branch;
     run = {event.pc, event.pc, fragment.sequence};
   }
+  // A branch has parted its lanes by now.
+  const machine::LaneMask before = std::exchange(warp.lanes, fragment.mask);
+  if (jumps_[event.pc] && fragment.mask != before && (fragment.mask & ~before) == 0) warp.parting = event.pc;
   if (const timing::RunEnd end = function_called(event); end != timing::RunEnd::other) {
     run.end = end;
     close_run(cluster, number);
@@ -247,7 +255,11 @@ void LaunchRecorder::record_access(ClusterRecord& cluster, const machine::Execut
   const uint32_t joined = (*code_)[event.pc].joined;
   if (access.atomic) {
     access.same = most_at_one_word(event.addresses, event.lanes);
-    access.floating = (*code_)[event.pc].floating;
+    const timing::Instruction& instruction = (*code_)[event.pc];
+    access.floating = instruction.floating;
+    // ptxas makes a reduction of an atomic operation whose result nobody reads.
+    access.returns = std::any_of(instruction.writes.begin(), instruction.writes.end(),
+                                 [&](uint32_t result) { return read_.count(result) != 0; });
   }
   std::array<uint32_t, machine::kWarpSize> shared{};
   machine::LaneMask shared_lanes = 0;

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -109,6 +110,8 @@ class LaunchRecorder : public machine::Observer {
   };
   struct WarpRecord {
     OpenRun run;
+    machine::LaneMask lanes = 0;  ///< that go on together after the latest instruction
+    uint32_t parting = kNone;     ///< the pc of the latest instruction, if it is a branch at which lanes have parted
     FailedPoll poll;
     uint64_t others = 0;                                 ///< steps other than runs
     std::map<std::pair<bool, uint32_t>, Groups> groups;  ///< by bulk and lane
@@ -156,7 +159,8 @@ class LaunchRecorder : public machine::Observer {
   LaunchRecording& recording_;
   const machine::Grid* grid_ = nullptr;
   uint32_t warps_per_block_ = 0;
-  std::vector<bool> jumps_;  ///< by pc: a branch
+  std::vector<bool> jumps_;            ///< by pc: a branch
+  std::unordered_set<uint32_t> read_;  ///< registers that an instruction reads
   const timing::Code* code_ = nullptr;
   struct Sector {
     uint64_t number;

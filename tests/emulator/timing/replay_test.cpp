@@ -98,7 +98,9 @@ TEST_F(ReplayTest, AShortRowTakesTheCopyEngineACycle) {
     trace.code = std::make_shared<const Code>(code);
     trace.warps_per_block = 1;
     trace.clusters.push_back({0, std::make_shared<const ClusterShape>(shape), {4096}, {}});
-    return replay(trace, chip).cycles;
+    std::optional<L2Contents> l2;
+    replay(trace, chip, l2);
+    return replay(trace, chip, l2).cycles;  // all is in L2
   };
   EXPECT_NEAR(time(17) - time(9), 8 * 256, 10);
 }
@@ -216,6 +218,15 @@ TEST_F(ReplayTest, WarpsOfASubPartitionShareItsPipes) {
   EXPECT_NEAR(time_of(result, 0, Spent::crowded), 64, 1);
 }
 
+TEST_F(ReplayTest, ABranchAtWhichLanesPartTakesLonger) {
+  code.push_back({InstructionClass::control, {}, {}});
+  for (uint32_t i = 0; i < 2; ++i) step(0, StepKind::run, 0);
+  const double together = run().cycles;
+  step(0, StepKind::part, 0);
+  const Result result = run();
+  EXPECT_NEAR(result.cycles - together, 15, kNear);
+}
+
 TEST_F(ReplayTest, BlocksWaitForAPlace) {
   code.push_back({InstructionClass::float64, {0}, {0}});
   for (uint32_t i = 0; i < 100; ++i) step(0, StepKind::run, 0);
@@ -223,6 +234,8 @@ TEST_F(ReplayTest, BlocksWaitForAPlace) {
   EXPECT_NEAR(one, full, kNear);
   EXPECT_NEAR(more - full, 800 + chip.next_block, kNear);
   EXPECT_LT(two, more - 700);
+  // Those that follow start one after the other: 132 within 156 cycles.
+  EXPECT_NEAR(run(264).cycles - more, 131 / chip.block_rate, kNear);
 }
 
 TEST_F(ReplayTest, AStoreIsReadBeforeItIsDone) {

@@ -172,6 +172,29 @@ TEST_F(LaunchRecorderTest, StrongLoadsAndExchangesAreAccesses) {
             4);
 }
 
+TEST_F(LaunchRecorderTest, ABranchAtWhichLanesPartIsAStep) {
+  const auto parts = [&](const std::string& turns) {
+    const timing::LaunchTrace trace =
+        run("mov.u32 %r1, %laneid;\nmov.u32 %r0, 0;\nLOOP:\nadd.u32 %r0, %r0, 1;\n" + turns + "@%p0 bra LOOP;\n");
+    return count(trace.clusters[0].shape->warps[0], StepKind::part);
+  };
+  EXPECT_EQ(parts("setp.lt.u32 %p0, %r0, 3;\n"), 0u);
+  EXPECT_EQ(parts("setp.lt.u32 %p0, %r0, %r1;\n"), 30u);  // 31 lanes leave in turn, the last two after one turn
+}
+
+TEST_F(LaunchRecorderTest, AnAtomicOperationReturnsWhatIsRead) {
+  const timing::LaunchTrace trace = run(R"(atom.global.add.u32 %r0, [%out], 1;
+    atom.global.add.u32 %r1, [%out], %r0;)");
+  const timing::ClusterShape& shape = *trace.clusters[0].shape;
+  for (const auto& steps : shape.warps) {
+    std::vector<bool> returns;
+    for (const auto& step : steps) {
+      if (step.kind == StepKind::access) returns.push_back(shape.accesses[step.value].returns);
+    }
+    EXPECT_EQ(returns, (std::vector{true, false}));
+  }
+}
+
 TEST_F(LaunchRecorderTest, AtomicOperationsSayHowManyLanesMeet) {
   const timing::LaunchTrace trace = run(R"(mov.u32 %r0, %tid.x;
     and.b32 %r1, %r0, 3;
