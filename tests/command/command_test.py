@@ -272,6 +272,14 @@ class CommandTest(TemporaryFolderTest):
             self.assertRegex(done.stderr, r"(?m)^modelled: [0-9.]+ us, [0-9]+ GB/s at 1.85 GHz$")
         self.assertNotIn("modelled", stagecraft("run", "--timing=off", program, **self.settings).stderr)
 
+    def test_time_with_a_cold_l2_is_that_of_a_first_launch(self):
+        self.skip_unless_set_up_by_the_command()
+        program = pathlib.Path(os.environ["STAGECRAFT_BUILD"]) / "hello"
+        kept, cold = stagecraft("time", program, **self.settings), stagecraft("time", "--timing=cold", program, **self.settings)
+        self.assertEqual((cold.returncode, cold.stderr), (0, kept.stderr))
+        refused = stagecraft("time", "--timing=warm", program, **self.settings)
+        self.assertIn("must be on, off, or a list of: part, cold", refused.stdout + refused.stderr)
+
     def test_time_of_a_part_runs_a_small_launch_whole(self):
         self.skip_unless_set_up_by_the_command()
         program = pathlib.Path(os.environ["STAGECRAFT_BUILD"]) / "hello"
