@@ -58,7 +58,7 @@ void scale(const float* a, const float* b, Operands& operands) {
 
 /// A vector of sums.
 struct Sum {
-  Doubles halves[2] = {};
+  alignas(64) Doubles halves[2] = {};
 
   // Adds what is kept of terms that are multiplied by 2^exponent.
   [[gnu::always_inline]] inline void add(const Floats& terms, Ints exponent) {
@@ -97,7 +97,7 @@ struct Panels {
 
 // Adds the products of a group.
 [[gnu::always_inline]] inline void add_group(const float* a, const float* b, Floats (&sums)[kColumns][kVectors]) {
-  Floats sum[kColumns][kVectors] = {};
+  alignas(64) Floats sum[kColumns][kVectors] = {};
   for (uint32_t k = 0; k < kScaledGroup; ++k) {
 #pragma GCC unroll 4
     for (uint32_t n = 0; n < kColumns; ++n) {
@@ -125,10 +125,11 @@ void multiply_block(const Operands& operands, const Panels& panels, uint32_t row
     for (uint32_t i = 0; i < kVectors; ++i) {
       float* const cells = d + n * kPanelLanes + i * kWidth;
       const Ints c = operands.shape.accumulate ? load_ints(cells) : Ints{};
-      Ints aligned = larger((c >> kFractionBits) & 255, Ints{} + 1) - kBias, exponents[kGroups];
+      alignas(64) Ints aligned = larger((c >> kFractionBits) & 255, Ints{} + 1) - kBias, exponents[kGroups];
       for (uint32_t group = 0; group < kGroups; ++group) {
         const int32_t* const of_a = scales.a_exponents + group * kPanelLanes + row + i * kWidth;
-        exponents[group] = *reinterpret_cast<const Ints*>(of_a) + scales.b_exponents[(column + n) * kGroups + group];
+        exponents[group] =
+            *reinterpret_cast<const LooseInts*>(of_a) + scales.b_exponents[(column + n) * kGroups + group];
         aligned = larger(aligned, exponents[group]);
       }
       Sum sum;
@@ -141,7 +142,7 @@ void multiply_block(const Operands& operands, const Panels& panels, uint32_t row
       if (any(unfit)) [[unlikely]] {
         add_unfit(operands, panels, row + i * kWidth, column + n, cells, unfit, result);
       }
-      *reinterpret_cast<Floats*>(cells) = result;
+      *reinterpret_cast<LooseFloats*>(cells) = result;
     }
   }
 }

@@ -36,7 +36,7 @@ struct Block {
 // Finds the largest exponents of products.
 template <uint32_t kDepth>
 [[gnu::always_inline]] inline void find_largest(const uint8_t* a, const uint32_t* b, uint8_t* exponents) {
-  WideBytes largest[kColumns];
+  alignas(64) WideBytes largest[kColumns];
   for (uint32_t n = 0; n < kColumns; ++n) largest[n] = WideBytes{} + kNoProducts;
 #pragma GCC unroll 4
   for (uint32_t k = 0; k < kDepth; ++k) {
@@ -61,7 +61,7 @@ template <uint32_t kDepth>
                                     Ints (&sums)[kChunks<kDepth>][kColumns][kVectors]) {
   constexpr uint32_t kCount = kDepth / kChunks<kDepth>;
   for (uint32_t chunk = 0; chunk < kChunks<kDepth>; ++chunk) {
-    Ints sum[kColumns][kVectors] = {};
+    alignas(64) Ints sum[kColumns][kVectors] = {};
     for (uint32_t k = chunk * kCount; k < (chunk + 1) * kCount; ++k) {
 #pragma GCC unroll 4
       for (uint32_t n = 0; n < kColumns; ++n) {
@@ -105,7 +105,7 @@ template <uint32_t kDepth>
 // Returns the exponents of scale factors.
 [[gnu::always_inline]] inline Ints scales_of(const FusedOperands& operands, const Block& block, uint32_t n,
                                              uint32_t i) {
-  return *reinterpret_cast<const Ints*>(operands.a_scales + block.row + i * kWidth) +
+  return *reinterpret_cast<const LooseInts*>(operands.a_scales + block.row + i * kWidth) +
          operands.b_scales[block.column + n];
 }
 
@@ -136,7 +136,7 @@ template <uint32_t kDepth, SumResult kResult, bool kScaled>
 #pragma GCC unroll 2
     for (uint32_t i = 0; i < kVectors; ++i) {
       const Ints c = addend(operands, block, n, i), exponent = exponents[n][i];
-      Ints terms[kChunks<kDepth> + 1];
+      alignas(64) Ints terms[kChunks<kDepth> + 1];
       for (uint32_t chunk = 0; chunk < kChunks<kDepth>; ++chunk) terms[chunk] = sums[chunk][n][i];
       terms[kChunks<kDepth>] = whole((Floats)c * scale_for(exponent, kept));
       const Ints no_products = load_bytes(block.exponents + n * kByteRows + i * kWidth) == 0;
@@ -147,7 +147,7 @@ template <uint32_t kDepth, SumResult kResult, bool kScaled>
       if (any(unfit)) [[unlikely]] {
         add_unfit(operands, block, n, i, unfit, rounded);
       }
-      *reinterpret_cast<Ints*>(block.cells[i] + n * kPanelLanes) = rounded;
+      *reinterpret_cast<LooseInts*>(block.cells[i] + n * kPanelLanes) = rounded;
     }
   }
 }

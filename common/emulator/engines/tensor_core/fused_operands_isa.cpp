@@ -100,7 +100,7 @@ void prepare_a(const FusedOperands& operands, int least, WideOperands& prepared)
 
 void prepare_b(const FusedOperands& operands, int least, WideOperands& prepared) {
   const MultiplyShape& shape = operands.shape;
-  const auto store = [](uint32_t* to, Ints value) { *reinterpret_cast<Words*>(to) = (Words)value; };
+  const auto store = [](uint32_t* to, Ints value) { *reinterpret_cast<LooseWords*>(to) = (Words)value; };
   for (uint32_t i = 0; i < shape.n * shape.k; i += kWidth) {
     const Ints bits = load_ints(operands.b + i), is_zero = (bits & INT32_MAX) == 0;
     store(prepared.b_exponents + i, four_times(exponents_of(bits, shape.sum.b_least, least)));
@@ -165,7 +165,7 @@ bool prepare_narrow(const FusedOperands& operands, NarrowOperands& prepared) {
   }
   for (uint32_t i = 0; i < shape.n * shape.k; i += kWidth) {
     const Ints exponents = exponents_of(load_ints(operands.b + i), shape.sum.b_least, least.b);
-    *reinterpret_cast<Words*>(prepared.b_exponents + i) = (Words)four_times(exponents);
+    *reinterpret_cast<LooseWords*>(prepared.b_exponents + i) = (Words)four_times(exponents);
   }
   return true;
 }

@@ -25,9 +25,14 @@ constexpr uint32_t kHalf = kWidth / 2;  // doubles in a vector
 
 constexpr int kFractionBits = 23, kBias = 127;
 
-typedef float Floats __attribute__((vector_size(4 * kWidth), aligned(4), may_alias));
-typedef int32_t Ints __attribute__((vector_size(4 * kWidth), aligned(4), may_alias));
-typedef uint32_t Words __attribute__((vector_size(4 * kWidth), aligned(4), may_alias));
+typedef float Floats __attribute__((vector_size(4 * kWidth), may_alias));
+typedef int32_t Ints __attribute__((vector_size(4 * kWidth), may_alias));
+typedef uint32_t Words __attribute__((vector_size(4 * kWidth), may_alias));
+// The same, at any address of an element. Not for variables: clang forgets aligned(4) where it reads a lane or an
+// element of an array. Arrays of the types below are alignas(64) for the same reason.
+typedef float LooseFloats __attribute__((vector_size(4 * kWidth), aligned(4), may_alias));
+typedef int32_t LooseInts __attribute__((vector_size(4 * kWidth), aligned(4), may_alias));
+typedef uint32_t LooseWords __attribute__((vector_size(4 * kWidth), aligned(4), may_alias));
 typedef uint8_t Bytes __attribute__((vector_size(kWidth), aligned(1), may_alias));
 typedef int8_t SignedBytes __attribute__((vector_size(kWidth), aligned(1), may_alias));
 typedef uint8_t RowBytes __attribute__((vector_size(kRows), aligned(1), may_alias));
@@ -40,9 +45,11 @@ typedef float HalfFloats __attribute__((vector_size(4 * kHalf), aligned(4), may_
 typedef int32_t HalfInts __attribute__((vector_size(4 * kHalf), aligned(4), may_alias));
 
 // Not one template, whose argument would lose the alignment.
-[[gnu::always_inline]] inline Floats load_floats(const float* from) { return *reinterpret_cast<const Floats*>(from); }
-[[gnu::always_inline]] inline Ints load_ints(const float* from) { return *reinterpret_cast<const Ints*>(from); }
-[[gnu::always_inline]] inline Words load_words(const float* from) { return *reinterpret_cast<const Words*>(from); }
+[[gnu::always_inline]] inline Floats load_floats(const float* from) {
+  return *reinterpret_cast<const LooseFloats*>(from);
+}
+[[gnu::always_inline]] inline Ints load_ints(const float* from) { return *reinterpret_cast<const LooseInts*>(from); }
+[[gnu::always_inline]] inline Words load_words(const float* from) { return *reinterpret_cast<const LooseWords*>(from); }
 // Intrinsics, because GCC 12 converts bytes one by one.
 [[gnu::always_inline]] inline Ints load_bytes(const uint8_t* from) {
 #if STAGECRAFT_ISA_LEVEL == 4

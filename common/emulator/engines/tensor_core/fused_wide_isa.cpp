@@ -38,7 +38,7 @@ struct alignas(64) Block {
 // Finds the largest exponents of products.
 template <uint32_t kDepth>
 [[gnu::always_inline]] inline void align_products(const uint8_t* a, const uint32_t* b, int base, Block& block) {
-  RowBytes largest[kColumns] = {};
+  alignas(64) RowBytes largest[kColumns] = {};
 #pragma GCC unroll 4
   for (uint32_t k = 0; k < kDepth; ++k) {
     const RowBytes exponents = *reinterpret_cast<const RowBytes*>(a + k * kPanelLanes);
@@ -101,7 +101,7 @@ template <uint32_t kDepth>
   const int8_t* const a = operands.a_last_bits + row;
   const uint32_t* const b = operands.b_last_bits + column * kDepth;
   const uint32_t* const rows = operands.b_rows + column * kDepth;
-  SignedRowBytes cut[kColumns], count[kColumns] = {};
+  alignas(64) SignedRowBytes cut[kColumns], count[kColumns] = {};
   for (uint32_t n = 0; n < kColumns; ++n) cut[n] = *reinterpret_cast<const SignedRowBytes*>(block.cut[n]);
 #pragma GCC unroll 4
   for (uint32_t k = 0; k < kDepth; ++k) {
@@ -144,7 +144,7 @@ template <SumResult kResult>
 template <uint32_t kDepth, SumResult kResult>
 [[gnu::always_inline]] inline void add_products(const double* a, const double* b, const Block& block,
                                                 Ints (&result)[kColumns][kVectors]) {
-  Doubles sum[kColumns][2 * kVectors];
+  alignas(64) Doubles sum[kColumns][2 * kVectors];
 #pragma GCC unroll 4
   for (uint32_t n = 0; n < kColumns; ++n) {
 #pragma GCC unroll 2
@@ -156,7 +156,7 @@ template <uint32_t kDepth, SumResult kResult>
     }
   }
   for (uint32_t k = 0; k < kDepth; ++k) {
-    Doubles rows[2 * kVectors];
+    alignas(64) Doubles rows[2 * kVectors];
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < 2 * kVectors; ++i) {
       rows[i] = *reinterpret_cast<const Doubles*>(a + k * kPanelLanes + i * kHalf);
@@ -214,7 +214,7 @@ void multiply_depth(const FusedOperands& operands, const WideOperands& prepared,
       if (block.is_unfit) add_unfit<kDepth>(operands, block, result);
       for (uint32_t n = 0; n < kColumns; ++n) {
         for (uint32_t i = 0; i < kVectors; ++i) {
-          *reinterpret_cast<Ints*>(block.cells[i] + n * kPanelLanes) = result[n][i];
+          *reinterpret_cast<LooseInts*>(block.cells[i] + n * kPanelLanes) = result[n][i];
         }
       }
     }

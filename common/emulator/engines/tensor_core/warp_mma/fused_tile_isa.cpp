@@ -30,7 +30,7 @@ void find_powers(const float* values, uint32_t count, int least_normal, Powers& 
     const Ints power = larger(magnitude & kInfinity, least_power);
     least = smaller(least, power | (zero & kMagnitude));
     most = larger(most, power & ~zero);
-    *reinterpret_cast<Ints*>(powers.values + i) = power & ~zero;
+    *reinterpret_cast<LooseInts*>(powers.values + i) = power & ~zero;
   }
   int32_t lowest = kMagnitude, highest = 0;
   for (uint32_t i = 0; i < kWidth; ++i) {
@@ -65,15 +65,15 @@ struct Tile {
 template <SumResult kResult>
 void multiply_block(const Tile& tile, uint32_t row, uint32_t column, float* d) {
   const int kept = tile.sum.fraction_bits;
-  Ints largest[kColumns] = {};
+  alignas(64) Ints largest[kColumns] = {};
   for (uint32_t k = 0; k < tile.depth; ++k) {
     const Floats power = load_floats(tile.row_powers + k * kFragmentRows + row);
     const float* const factors = tile.column_powers + k * kFragmentColumns + column;
 #pragma GCC unroll 8
     for (uint32_t n = 0; n < kColumns; ++n) largest[n] = larger(largest[n], (Ints)(power * factors[n]));
   }
-  Ints exponents[kColumns], sums[kColumns];
-  Floats scale[kColumns];
+  alignas(64) Ints exponents[kColumns], sums[kColumns];
+  alignas(64) Floats scale[kColumns];
 #pragma GCC unroll 8
   for (uint32_t n = 0; n < kColumns; ++n) {
     const Ints c = load_ints(d + n * kFragmentRows) & kInfinity;
@@ -91,13 +91,13 @@ void multiply_block(const Tile& tile, uint32_t row, uint32_t column, float* d) {
   for (uint32_t n = 0; n < kColumns; ++n) {
     float* const cells = d + n * kFragmentRows;
     const Ints c = load_ints(cells);
-    const Ints terms[] = {sums[n], whole((Floats)c * scale[n])};
+    alignas(64) const Ints terms[] = {sums[n], whole((Floats)c * scale[n])};
     Ints unfit;
     Ints rounded = round_terms<kResult>(terms, c, exponents[n], largest[n] == 0, kept, unfit);
     if (any(unfit)) [[unlikely]] {
       add_unfit(tile, cells, row, column + n, unfit, rounded);
     }
-    *reinterpret_cast<Ints*>(cells) = rounded;
+    *reinterpret_cast<LooseInts*>(cells) = rounded;
   }
 }
 
