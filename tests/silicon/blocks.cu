@@ -2,6 +2,7 @@
 // a scheduler comes first, by age and by place.
 #include <array>
 #include <map>
+#include <numeric>
 
 #include "kernel_timing.hpp"
 
@@ -78,6 +79,10 @@ Turnover turnover_of(const std::vector<WarpNote>& notes, int warps) {
   return result;
 }
 
+double mean_of(const std::vector<double>& all) {
+  return std::accumulate(all.begin(), all.end(), 0.) / static_cast<double>(std::max<size_t>(all.size(), 1));
+}
+
 BENCHMARK(block_rate) {
   for (const int threads : {32, 64, 128, 256, 512, 1024})
     for (const uint32_t loads : {0u, 2u, 5u, 15u}) {
@@ -90,12 +95,7 @@ BENCHMARK(block_rate) {
       finish_kernel("short_blocks");
       const Turnover turnover = turnover_of(notes.to_host(), warps);
       const std::string name = std::to_string(threads) + " threads that wait for " + std::to_string(loads) + " loads";
-      const auto mean = [](const std::vector<double>& all) {
-        double sum = 0;
-        for (const double each : all) sum += each;
-        return std::vector<double>{sum / static_cast<double>(std::max<size_t>(all.size(), 1))};
-      };
-      report("mean time between starts of blocks of an SM, " + name, mean(turnover.between_starts), "cycles",
+      report("mean time between starts of blocks of an SM, " + name, {mean_of(turnover.between_starts)}, "cycles",
              "as many blocks at once as fit; each warp writes 24 bytes at its end");
       report("life of a block, " + name, turnover.lives, "cycles", "from its first warp's start to its last one's end");
       report("from a block's end to the next block in its place, " + name, turnover.gaps, "cycles",
@@ -142,13 +142,10 @@ BENCHMARK(block_rate_beside_others) {
     std::map<uint32_t, int> where;
     for (const WarpNote& note : host) ++where[note.multiprocessor];
     const Turnover turnover = turnover_of(host, warps);
-    double sum = 0;
-    for (const double each : turnover.between_starts) sum += each;
     const std::string name = stays == Stays::kNone   ? "on all"
                              : stays == Stays::kEven ? "on the odd ones"
                                                      : "on the last 66";
-    report("mean time between starts of blocks of an SM, " + name,
-           {sum / static_cast<double>(turnover.between_starts.size())}, "cycles",
+    report("mean time between starts of blocks of an SM, " + name, {mean_of(turnover.between_starts)}, "cycles",
            std::to_string(where.size()) + " SMs got blocks of 128 threads");
   }
 }

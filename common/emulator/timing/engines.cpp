@@ -196,7 +196,7 @@ double Engines::access(double now, Multiprocessor& place, const ClusterTrace& tr
   arriving_.clear();
   double hits = 0, missed = 0;
   for (const LineRequest line : lines) {
-    const CacheLines::Read read = place.l1.read(line, false);
+    const CacheLines::Read read = place.l1.read(line);
     if (read.missing == 0) {
       hits = std::max(hits, read.arrives);
     } else {

@@ -200,8 +200,8 @@ double MemorySystem::use_bank(double now, uint32_t line, uint32_t sectors, bool 
   mixed = (mixed ^ mixed >> 31) * 0xbf58476d1ce4e5b9u;
   Bank& bank = banks_[(mixed >> 32) * banks_.size() >> 32];
   const double begins = std::max(now, bank.free_at), bytes = sectors * double{kSectorBytes};
-  const double opens = merged ? chip_.dram_open * bytes / kLineBytes : bank.open == line ? 0 : chip_.dram_open;
-  const double part = opens + (1 - chip_.dram_open) * bytes / kLineBytes;
+  double part = bytes / kLineBytes;
+  if (!merged) part = (bank.open == line ? 0 : chip_.dram_open) + (1 - chip_.dram_open) * part;
   bank = {begins + bank_cycles_ * turns * (write ? chip_.dram_write_cost : 1) * part, line};
   dram_moved_ += bytes;
   return begins;

@@ -23,7 +23,7 @@ class CacheLines {
   };
   /// @param in_pairs  DRAM is behind: it gives sectors in pairs. Source: tests/silicon/results,
   /// nvidia-h100-2026-11-26-random-accesses: loads of words at random get 64 bytes each of what DRAM gives.
-  Read read(LineRequest request, bool in_pairs);
+  Read read(LineRequest request, bool in_pairs = false);
   /// Returns how many of these sectors were not written since the line came: those that go to the memory behind in
   /// addition, once the line is replaced. @param in_pairs  as those of lines of which little is written.
   uint32_t write(LineRequest request, bool in_pairs = false);

@@ -22,14 +22,23 @@ void SubPartition::advance(double now) {
   now_ = now;
 }
 
-void SubPartition::share(Pieces first, Pieces behind, std::array<double, kPipes>& left) {
+size_t SubPartition::behind_equals(size_t first) const {
+  const Piece& of = pieces_[first];
+  size_t behind = first + 1;
+  while (behind < pieces_.size() && pieces_[behind].block == of.block && pieces_[behind].done <= of.done + kSame) {
+    ++behind;
+  }
+  return behind;
+}
+
+void SubPartition::share(std::span<Piece> pieces, std::array<double, kPipes>& left) {
   constexpr double kOpen = -1;
-  for (auto piece = first; piece != behind; ++piece) piece->rate = kOpen;
+  for (Piece& piece : pieces) piece.rate = kOpen;
   // Each round settles those that need the pipe that is full first; the last one those that need no full pipe.
   for (bool open = true; open;) {
     std::array<double, kPipes> wanted{};
-    for (auto piece = first; piece != behind; ++piece) {
-      for (size_t pipe = 0; pipe < kPipes && piece->rate == kOpen; ++pipe) wanted[pipe] += piece->demand[pipe];
+    for (const Piece& piece : pieces) {
+      for (size_t pipe = 0; pipe < kPipes && piece.rate == kOpen; ++pipe) wanted[pipe] += piece.demand[pipe];
     }
     double rate = 1;
     size_t full = kPipes;
@@ -37,14 +46,14 @@ void SubPartition::share(Pieces first, Pieces behind, std::array<double, kPipes>
       if (wanted[pipe] * rate > left[pipe]) rate = left[pipe] / wanted[pipe], full = pipe;
     }
     open = false;
-    for (auto piece = first; piece != behind; ++piece) {
-      if (piece->rate != kOpen) continue;
-      if (full != kPipes && piece->demand[full] == 0) {
+    for (Piece& piece : pieces) {
+      if (piece.rate != kOpen) continue;
+      if (full != kPipes && piece.demand[full] == 0) {
         open = true;
         continue;
       }
-      piece->rate = rate;
-      for (size_t pipe = 0; pipe < kPipes; ++pipe) left[pipe] = std::max(0., left[pipe] - rate * piece->demand[pipe]);
+      piece.rate = rate;
+      for (size_t pipe = 0; pipe < kPipes; ++pipe) left[pipe] = std::max(0., left[pipe] - rate * piece.demand[pipe]);
     }
   }
 }
@@ -55,11 +64,9 @@ void SubPartition::set_rates() {
   });
   std::array<double, kPipes> left;
   left.fill(1);
-  for (auto first = pieces_.begin(); first != pieces_.end();) {
-    const auto behind = std::find_if(first, pieces_.end(), [&](const Piece& piece) {
-      return piece.block != first->block || piece.done > first->done + kSame;
-    });
-    share(first, behind, left);
+  for (size_t first = 0; first < pieces_.size();) {
+    const size_t behind = behind_equals(first);
+    share(std::span(pieces_).subspan(first, behind - first), left);
     first = behind;
   }
   ++version_;
@@ -78,16 +85,17 @@ void SubPartition::start(double now, uint32_t block, uint32_t warp, const CodePa
 double SubPartition::next_end() const {
   constexpr double kNever = std::numeric_limits<double>::infinity();
   double least = kNever;
-  for (auto piece = pieces_.begin(); piece != pieces_.end(); ++piece) {
-    if (piece->left <= kTiny) return now_;
-    if (piece->rate <= 0) continue;
-    least = std::min(least, piece->left / piece->rate);
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    const Piece& piece = pieces_[i];
+    if (piece.left <= kTiny) return now_;
+    if (piece.rate <= 0) continue;
+    least = std::min(least, piece.left / piece.rate);
     // Those that have issued more are as far ahead or further.
-    const auto next = std::find_if(piece + 1, pieces_.end(), [&](const Piece& each) {
-      return each.block != piece->block || each.done > piece->done + kSame;
-    });
-    if (next != pieces_.end() && next->block == piece->block && piece->pace() > next->pace() + kTiny) {
-      least = std::min(least, (next->done - piece->done) / (piece->pace() - next->pace()));
+    const size_t behind = behind_equals(i);
+    if (behind == pieces_.size() || pieces_[behind].block != piece.block) continue;
+    const Piece& next = pieces_[behind];
+    if (piece.pace() > next.pace() + kTiny) {
+      least = std::min(least, (next.done - piece.done) / (piece.pace() - next.pace()));
     }
   }
   return least == kNever ? -1 : now_ + least;

@@ -87,6 +87,7 @@ struct Instruction {
   bool plain_load = false;  ///< a load that ptxas may move up, over what is neither a store of its memory nor a fence
   uint32_t joined = 0;      ///< a load: bytes of a lane with the neighbours that ptxas joins to it; else 0
   bool floating = false;    ///< an atomic operation on floats
+  bool returns = false;     ///< an instruction reads its result
   bool depends = false;     ///< griddepcontrol.wait
   bool counts = false;      ///< an atomic addition of one
   uint32_t begin = 0;       ///< pc of the first operation of its PTX instruction, which may be several

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "emulator/trace/joined_loads.hpp"
 #include "emulator/trace/merged_instructions.hpp"
@@ -222,6 +223,12 @@ timing::Code describe_code(const machine::Kernel& kernel) {
       of_leader.insert(of_leader.end(), described.writes.begin(), described.writes.end());
       described.writes.clear();
     }
+  }
+  std::unordered_set<uint32_t> read;
+  for (const timing::Instruction& each : code) read.insert(each.reads.begin(), each.reads.end());
+  for (timing::Instruction& each : code) {
+    each.returns =
+        std::any_of(each.writes.begin(), each.writes.end(), [&](uint32_t result) { return read.contains(result); });
   }
   return code;
 }

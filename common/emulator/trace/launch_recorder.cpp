@@ -107,10 +107,7 @@ void LaunchRecorder::grid_started(const machine::Grid& grid) {
   warps_per_block_ = static_cast<uint32_t>((grid.request->block.count() + machine::kWarpSize - 1) / machine::kWarpSize);
   recording_.begin(grid);
   code_ = &recording_.code();
-  for (const timing::Instruction& each : *code_) {
-    jumps_.push_back(each.kind == timing::InstructionClass::control);
-    read_.insert(each.reads.begin(), each.reads.end());
-  }
+  for (const timing::Instruction& each : *code_) jumps_.push_back(each.kind == timing::InstructionClass::control);
 }
 
 void LaunchRecorder::block_started(const machine::Block& block) {
@@ -258,8 +255,7 @@ void LaunchRecorder::record_access(ClusterRecord& cluster, const machine::Execut
     const timing::Instruction& instruction = (*code_)[event.pc];
     access.floating = instruction.floating;
     // ptxas makes a reduction of an atomic operation whose result nobody reads.
-    access.returns = std::any_of(instruction.writes.begin(), instruction.writes.end(),
-                                 [&](uint32_t result) { return read_.count(result) != 0; });
+    access.returns = instruction.returns;
   }
   std::array<uint32_t, machine::kWarpSize> shared{};
   machine::LaneMask shared_lanes = 0;

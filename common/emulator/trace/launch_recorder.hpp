@@ -11,7 +11,6 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -159,8 +158,7 @@ class LaunchRecorder : public machine::Observer {
   LaunchRecording& recording_;
   const machine::Grid* grid_ = nullptr;
   uint32_t warps_per_block_ = 0;
-  std::vector<bool> jumps_;            ///< by pc: a branch
-  std::unordered_set<uint32_t> read_;  ///< registers that an instruction reads
+  std::vector<bool> jumps_;  ///< by pc: a branch
   const timing::Code* code_ = nullptr;
   struct Sector {
     uint64_t number;

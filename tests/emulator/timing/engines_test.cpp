@@ -64,16 +64,16 @@ TEST(LineRequestTest, NamesTheSectorsThatBytesAreIn) {
 
 TEST(CacheLinesTest, KeepWhatWasUsedLast) {
   CacheLines lines(64 * kLineBytes);
-  EXPECT_EQ(lines.read(whole(7), false).missing, kAllSectors);
-  EXPECT_EQ(lines.read(whole(7), false).missing, 0u);
-  for (uint32_t line = 1000; line < 2000; ++line) lines.read(whole(line), false);
-  EXPECT_EQ(lines.read(whole(7), false).missing, kAllSectors);
+  EXPECT_EQ(lines.read(whole(7)).missing, kAllSectors);
+  EXPECT_EQ(lines.read(whole(7)).missing, 0u);
+  for (uint32_t line = 1000; line < 2000; ++line) lines.read(whole(line));
+  EXPECT_EQ(lines.read(whole(7)).missing, kAllSectors);
 }
 
 TEST(CacheLinesTest, FetchSectors) {
   CacheLines lines(64 * kLineBytes);
-  EXPECT_EQ(lines.read(request_of(7, 3), false).missing, 3u);
-  EXPECT_EQ(lines.read(request_of(7, 6), false).missing, 4u);
+  EXPECT_EQ(lines.read(request_of(7, 3)).missing, 3u);
+  EXPECT_EQ(lines.read(request_of(7, 6)).missing, 4u);
 }
 
 TEST(CacheLinesTest, DramGivesSectorsInPairs) {
@@ -89,7 +89,7 @@ TEST(CacheLinesTest, CountWhatIsWrittenForTheFirstTime) {
   EXPECT_EQ(lines.write(request_of(7, 1)), 1u);
   EXPECT_EQ(lines.write(whole(7)), 3u);
   EXPECT_EQ(lines.write(request_of(7, 1)), 0u);
-  for (uint32_t line = 1000; line < 2000; ++line) lines.read(whole(line), false);
+  for (uint32_t line = 1000; line < 2000; ++line) lines.read(whole(line));
   EXPECT_EQ(lines.write(request_of(7, 1)), 1u);  // it was replaced, and has come again
 }
 

@@ -96,13 +96,21 @@ ReplayedLaunch read_schedule(std::string_view text) {
   return replayed;
 }
 
+/// Calls visit(name) for each of the names between commas.
+template <typename Visit>
+void for_each_name(std::string_view text, Visit visit) {
+  while (!text.empty()) {
+    const size_t comma = text.find(',');
+    visit(text.substr(0, comma));
+    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
+  }
+}
+
 Checks read_checks(std::string_view text) {
   Checks checks;
   if (text.empty() || text == "none") return checks;
   if (text == "all") return {.race = true};
-  while (!text.empty()) {
-    const size_t comma = text.find(',');
-    const std::string_view name = text.substr(0, comma);
+  for_each_name(text, [&](std::string_view name) {
     if (name == "race" || name == "all") {
       checks.race = true;
     } else if (name == "global") {
@@ -110,8 +118,7 @@ Checks read_checks(std::string_view text) {
     } else if (name != "deadlock") {  // deadlocks are always reported
       illegal("STAGECRAFT_CHECKS", name);
     }
-    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
-  }
+  });
   return checks;
 }
 
@@ -129,9 +136,7 @@ Timing read_timing(std::string_view text) {
   if (text.empty() || text == "off") return timing;
   timing.on = true;
   if (text == "on") return timing;
-  while (!text.empty()) {
-    const size_t comma = text.find(',');
-    const std::string_view name = text.substr(0, comma);
+  for_each_name(text, [&](std::string_view name) {
     if (name == "part") {
       timing.part = true;
     } else if (name == "cold") {
@@ -139,8 +144,7 @@ Timing read_timing(std::string_view text) {
     } else {
       illegal("STAGECRAFT_TIMING", name);
     }
-    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
-  }
+  });
   return timing;
 }
 
