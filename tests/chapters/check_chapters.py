@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails when an exercise shows its solution, or when a chapter lacks a part.
+"""Fails when an exercise shows its solution or includes it, or when a chapter lacks a part.
 
 usage: check_chapters.py SOURCE_ROOT CHAPTER:FILE,FILE:ANSWER,ANSWER...
 
@@ -11,6 +11,9 @@ import pathlib
 import re
 import sys
 
+CODE = (".cu", ".cuh", ".cpp", ".hpp", ".in")
+INCLUDE = re.compile(r'^\s*#\s*include ["<]([^">]+)[">]', re.MULTILINE)
+MIXED = {"15_hopper_twin"}  # its folder of solutions/ still holds what is given, and a product
 ONLY_INCLUDES = re.compile(r'^#include ["<](stagecraft/[\w/.]+)[">]$', re.MULTILINE)
 
 
@@ -41,6 +44,25 @@ def shown_solution(exercise: str, solution: str) -> list[str]:
     return found
 
 
+def includes_of_solutions(root: pathlib.Path, chapter: str, files: list[str]) -> list[str]:
+    """Includes of the chapter's files, those that are given too, for which solutions/ alone has a file.
+
+    A given file may include one that the learner writes: the build decides whose it is."""
+    folders = [root / "chapters" / chapter, root / "chapters" / chapter / "given", root / "tests/chapters" / chapter,
+               root / "tests/chapters", root / "common"]
+    problems = []
+    for path in sorted((root / "chapters" / chapter).rglob("*")):
+        for name in INCLUDE.findall(path.read_text(encoding="utf-8")) if path.suffix in CODE else []:
+            leads_there = (root / "solutions").resolve() in (path.parent / name).resolve().parents
+            found = any((folder / name).exists() for folder in [path.parent, *folders])
+            if leads_there or not found and any((root / "solutions").rglob(pathlib.Path(name).name)):
+                problems.append(f"{path.relative_to(root)} includes {name}, which only solutions/ has: what the exercise "
+                                f"needs belongs in chapters/{chapter}/given/")
+    there = (path for path in sorted((root / "solutions" / chapter).iterdir()) if path.name not in files)
+    problems += [f"{path.relative_to(root)} is no file of the exercise: it belongs in chapters/{chapter}/given/" for path in there]
+    return problems
+
+
 def check(root: pathlib.Path, chapter: str, files: list[str], answers: list[str]) -> list[str]:
     problems = []
     added_somewhere = False
@@ -52,6 +74,8 @@ def check(root: pathlib.Path, chapter: str, files: list[str], answers: list[str]
             problems += [f"{exercise.relative_to(root)} shows its solution: {line}" for line in found]
         if "TODO" in solution.read_text(encoding="utf-8"):
             problems.append(f"{solution.relative_to(root)} still has a TODO")
+    if chapter not in MIXED:
+        problems += includes_of_solutions(root, chapter, files)
     if not added_somewhere:
         problems.append(f"chapters/{chapter}: the solution adds nothing to the exercise")
     if len(answers) < 3:

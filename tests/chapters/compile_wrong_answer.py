@@ -25,7 +25,8 @@ def main() -> int:
     answer = Answer(pathlib.Path(patch)).read()
     write_answer(answer, pathlib.Path(folder))
     names = [name for name, _ in answer.files.values()]
-    folders = [f"{ROOT}/solutions/{answer.chapter}", f"{CHAPTERS}/{answer.chapter}", f"{ROOT}/common"]
+    folders = [f"{ROOT}/solutions/{answer.chapter}", f"{ROOT}/chapters/{answer.chapter}/given", f"{CHAPTERS}/{answer.chapter}",
+               f"{ROOT}/common"]
     compiler = [*sys.argv[6:], f"-I{folder}", *(f"-I{other}" for other in folders)]
 
     def is_patched(path: str) -> bool:

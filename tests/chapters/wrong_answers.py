@@ -38,11 +38,11 @@ def all_answers() -> list[Answer]:
 
 
 def solution_files(chapter: str) -> dict[str, str]:
-    """What a wrong answer may change: {name by which it is included: path from the root}.
+    """What a wrong answer may change: {name by which it is included: path from the root}, the chapter's given files too.
 
     A solution that only includes a header of the library has that header to change."""
     files = {}
-    for path in sorted((ROOT / "solutions" / chapter).iterdir()):
+    for path in sorted([*(ROOT / "solutions" / chapter).iterdir(), *(ROOT / "chapters" / chapter).glob("given/*")]):
         if path.suffix in SOURCES:
             files[path.name] = path.relative_to(ROOT).as_posix()
             headers = ONLY_INCLUDES.findall(path.read_text(encoding="utf-8")) if path.suffix == ".hpp" else []

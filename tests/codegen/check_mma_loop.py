@@ -92,7 +92,7 @@ def main() -> int:
     nvcc, source, folders = sys.argv[1], sys.argv[2], sys.argv[3:]
     release = re.search(r"release (\d+\.\d+)", subprocess.run([nvcc, "--version"], stdout=subprocess.PIPE, text=True,
                                                               check=True).stdout)[1]
-    problems, recorded = [], RECORDED[pathlib.Path(source).parent.name]
+    problems, recorded = [], RECORDED[pathlib.Path(source).parents[1].name]
     with tempfile.TemporaryDirectory() as folder:
         cubin = pathlib.Path(folder) / "kernels.cubin"
         done = subprocess.run([nvcc, "-std=c++20", "-O3", "-arch=sm_100a", "-cubin", "-I", ROOT / "common",

@@ -3,7 +3,8 @@
 
 usage: check_sources.py SOURCE_ROOT
 
-A source counts as listed when a meson.build of its folder, or of one above, names it, with or without its ending.
+A source counts as listed when a meson.build of its folder, or of one above, names it, with or without its ending. What a
+chapter gives is listed in chapters/programs/meson.build, with its path.
 """
 
 import pathlib
@@ -34,7 +35,12 @@ def main() -> int:
     sources = [file for folder in FOLDERS for file in sorted((root / folder).rglob("*"))
                if file.suffix in ENDINGS and not file.relative_to(root).as_posix().startswith(WITHOUT_MESON)]
     missing = []
+    programs = (root / "chapters/programs/meson.build").read_text(encoding="utf-8")
     for source in sources:
+        if source.parent.name == "given":
+            if f"'../{source.relative_to(root / 'chapters').as_posix()}'" not in programs:
+                missing.append(source.relative_to(root).as_posix())
+            continue
         # A chapter's files are listed by its test, in a folder beside.
         chapter = root / "tests/chapters" / source.parent.name
         folders = [chapter, root / "tests/chapters", *source.parents]
