@@ -100,8 +100,6 @@ Outcome trap(Fragment&, const Op&, LaneMask mask) {
               {"`__trap()`, or code that the compiler knows cannot be reached"}, mask);
 }
 
-Outcome do_nothing(Fragment&, const Op&, LaneMask) { return Outcome::next; }
-
 /// An instruction without operands, such as `exit`.
 template <auto Handler>
 void translate_alone(Translation& t) {

@@ -11,8 +11,6 @@ namespace {
 using ptx::Space;
 using ptx::Type;
 
-Outcome do_nothing(Fragment&, const Op&, LaneMask) { return Outcome::next; }
-
 /// Checks the address as an operand. To a hint it does not matter where it points.
 void check_address(Translation& t, size_t index) { (void)t.address(index); }
 

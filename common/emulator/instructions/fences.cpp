@@ -10,8 +10,6 @@ namespace stagecraft::emulator::machine {
 
 namespace {
 
-Outcome do_nothing(Fragment&, const Op&, LaneMask) { return Outcome::next; }
-
 /// Memory is sequentially consistent here, so fences do nothing. Their modifiers are checked all the same, because a
 /// fence that the chip does not have must not pass.
 void translate_fence(Translation& t) {

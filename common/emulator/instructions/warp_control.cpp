@@ -13,8 +13,6 @@ namespace stagecraft::emulator::machine {
 
 namespace {
 
-Outcome do_nothing(Fragment&, const Op&, LaneMask) { return Outcome::next; }
-
 Outcome sleep_nanoseconds(Fragment& fragment, const Op& op, LaneMask mask) {
   if (fragment.timed_out) {
     fragment.timed_out = false;

@@ -39,6 +39,9 @@ struct MemoryOperand {
 
 class FunctionTranslator;
 
+/// The handler of an instruction that has no effect here, such as a hint.
+inline Outcome do_nothing(Fragment&, const Op&, LaneMask) { return Outcome::next; }
+
 /// One instruction under translation: what a translator may ask, and what it must produce.
 class Translation {
  public:

@@ -12,8 +12,6 @@
 namespace stagecraft::emulator::runtime {
 namespace {
 
-void* pointer_of(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
-
 /// One end of a copy.
 struct End {
   size_t x, y, z;

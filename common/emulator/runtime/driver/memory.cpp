@@ -1,14 +1,13 @@
 // The driver API: memory, streams and events, through the runtime's functions that do the same.
 #include <fmt/format.h>
 
+#include "emulator/runtime/driver/runtime_calls.hpp"
 #include "emulator/runtime/model/api_call.hpp"
 #include "emulator/runtime/model/memory_operations.hpp"
 #include "emulator/runtime/model/submission.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {
-
-void* pointer_of(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
 CUresult copy_with(const char* name, void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                    CUstream stream = nullptr) {

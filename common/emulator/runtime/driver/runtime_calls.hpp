@@ -11,6 +11,9 @@ CUresult through(const char* name, Arguments... arguments) noexcept {
   return driver_call_through(name, Needs::device, [&] { return Call(arguments...); });
 }
 
+/// An address of the driver's as the runtime has it.
+inline void* pointer_of(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+
 /// A pointer to a type of the driver as one to the runtime's type, which has the same layout.
 template <typename To, typename From>
 To* same(From* from) {

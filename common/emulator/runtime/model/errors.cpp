@@ -85,4 +85,10 @@ void check_device(int device) {
   }
 }
 
+void throw_once(std::optional<ApiError>& failure) {
+  const ApiError error = *failure;
+  failure = ApiError(error.code(), "");
+  throw error;
+}
+
 }  // namespace stagecraft::emulator::runtime

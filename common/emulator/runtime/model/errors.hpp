@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -22,6 +23,9 @@ class ApiError : public std::runtime_error {
  private:
   cudaError_t code_;
 };
+
+/// Throws the failure; with its message only the first time.
+[[noreturn]] void throw_once(std::optional<ApiError>& failure);
 
 /// "cudaErrorInvalidValue", or null for a number that is no error.
 const char* error_name(cudaError_t error);

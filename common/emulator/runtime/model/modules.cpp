@@ -127,13 +127,6 @@ auto with_cuda_errors(std::string_view subject, std::string_view postscript, Bod
   }
 }
 
-/// Throws the failure; with its message only the first time.
-[[noreturn]] void throw_once(std::optional<ApiError>& failure) {
-  const ApiError error = *failure;
-  failure = ApiError(error.code(), "");
-  throw error;
-}
-
 }  // namespace
 
 std::vector<std::vector<fatbin::Target>> Module::registered_targets() const {

@@ -17,13 +17,6 @@ namespace {
 
 const char* environment_variable(const char* name) { return std::getenv(name); }
 
-/// Throws the failure; with its message only the first time.
-[[noreturn]] void throw_once(std::optional<ApiError>& failure) {
-  const ApiError error = *failure;
-  failure = ApiError(error.code(), "");
-  throw error;
-}
-
 /// A program whose kernel was diagnosed must not look as if it had succeeded.
 void check_exit_status(int status, void*) {
   State& state = State::instance();

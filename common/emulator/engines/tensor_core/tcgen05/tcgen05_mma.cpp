@@ -293,7 +293,7 @@ struct CommitDetail : OpDetail {
   LaneOperand blocks;  ///< multicast: a bit per rank
 };
 
-Outcome announce(Fragment& fragment, const Op& op, LaneMask mask) {
+Outcome commit_lanes(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const CommitDetail*>(op.detail);
   for_each_lane(mask, [&](uint32_t lane) {
     const uint32_t address = detail.mbarrier.at(fragment, lane, "tcgen05.commit");
@@ -330,7 +330,7 @@ void translate_commit(Translation& t) {
   } else if (t.operand_count() > 1) {
     t.illegal("a mask of blocks without .multicast::cluster");
   }
-  t.emit(announce).detail = t.keep(std::move(detail));
+  t.emit(commit_lanes).detail = t.keep(std::move(detail));
 }
 
 }  // namespace stagecraft::emulator::machine
