@@ -17,6 +17,7 @@
 #include "on_demand.hpp"
 #include "stagecraft/gemm/chooser.hpp"
 #include "stagecraft/gemm/kernel_table.hpp"
+#include "stagecraft/gemm/kernels/configurations.hpp"
 #include "verification.hpp"
 
 namespace {
@@ -209,12 +210,31 @@ GemmCase read(const Options& options) {
   return run;
 }
 
+/// A plan, and why its kernel is the one.
+struct Choice {
+  GemmPlan plan;
+  std::vector<std::string> reasons;
+};
+
+/// What to compile for a problem that no compiled kernel computes as requested: the configuration that is chosen among
+/// those of the shipped kernels, where this program has none, and else what the request names.
+GemmConfig config_to_compile(const GemmProblem& problem, const GemmRequest& request, const cudaDeviceProp& device,
+                             std::vector<std::string>& reasons) {
+  const int blocks = request.blocks > 0 ? request.blocks : device.multiProcessorCount;
+  const GemmExpected<GemmChoice> listed = choose_kernel(shipped::kAll, problem, request, blocks);
+  if (!listed) return derive_config(problem, request);
+  reasons = listed->reasons;
+  return shipped::kAll[listed->index];
+}
+
 /// Chooses one of the compiled kernels, or compiles one where none computes the problem as requested.
-GemmPlan choose(const GemmProblem& problem, const GemmRequest& request) {
-  auto plan = GemmPlan::choose(problem, request);
+Choice choose(const GemmProblem& problem, const GemmRequest& request, const cudaDeviceProp& device) {
+  auto plan = GemmPlan::choose(problem, request, shipped_gemms());
+  std::vector<std::string> reasons;
   if (!plan && plan.error().failure == GemmFailure::no_kernel) {
-    const GemmConfig config = derive_config(problem, request);
-    std::fprintf(stderr, "gemm: no compiled kernel is as requested: compiling %s", describe(config).c_str());
+    const GemmConfig config = config_to_compile(problem, request, device, reasons);
+    std::fprintf(stderr, "gemm: %s%s",
+                 shipped_gemms().empty() ? "" : "no compiled kernel is as requested: ", describe(config).c_str());
     const auto compiled = gemm_compiler().compile({&config, 1});
     if (!compiled) {
       std::fprintf(stderr, "\n");
@@ -222,27 +242,27 @@ GemmPlan choose(const GemmProblem& problem, const GemmRequest& request) {
       throw std::invalid_argument(compiled.error().message + (has_nvcc ? "" : "\n" + plan.error().message));
     }
     if (compiled->seconds > 0) {
-      std::fprintf(stderr, ": %.1f s\n", compiled->seconds);
+      std::fprintf(stderr, ": compiled in %.1f s\n", compiled->seconds);
     } else {
       std::fprintf(stderr, ": kept from an earlier run\n");
     }
     plan = GemmPlan::choose(problem, request, compiled->kernels);
   }
   if (!plan) throw std::invalid_argument(plan.error().message);
-  return *plan;
+  return {*plan, reasons.empty() ? plan->reasons() : reasons};
 }
 
 int run(const Options& options) {
   if (options.list) {
-    for (const GemmKernel* kernel : shipped_gemms()) std::printf("%s\n", describe(kernel->config).c_str());
+    for (const GemmConfig& config : shipped::kAll) std::printf("%s\n", describe(config).c_str());
     return 0;
   }
   const GemmCase run = read(options);
   const cudaDeviceProp device = harness::current_device();
   harness::require_tcgen05(device);
-  const GemmPlan plan = choose(with_strides(run.problem), run.request);
+  const auto [plan, reasons] = choose(with_strides(run.problem), run.request, device);
   if (options.explain) {
-    for (const std::string& reason : plan.reasons()) std::printf("%s\n", reason.c_str());
+    for (const std::string& reason : reasons) std::printf("%s\n", reason.c_str());
     std::printf("kernel: %s\n", plan.description().c_str());
   }
   const GemmVerdict verdict = verify(run, plan);
@@ -263,7 +283,8 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app{
       "Computes D = scale * activation(row scales * column scales * alpha * A * B transposed + beta * C + bias) on "
-      "random matrices, where A is M x K, B is N x K, C and D are M x N, and checks every element."};
+      "random matrices, where A is M x K, B is N x K, C and D are M x N, and checks every element.",
+      "gemm"};
   const auto text = [&](const char* name, std::string& value, const char* type, const char* what) {
     app.add_option(name, value, what)->type_name(type)->capture_default_str();
   };
@@ -311,7 +332,7 @@ int main(int argc, char** argv) {
   text("--blocks", options.blocks, "NUMBER", "how many share the work at most; 0: one for each multiprocessor");
   text("--seed", options.seed, "NUMBER", "of the random matrices");
   app.add_flag("--explain", options.explain, "say which kernel is chosen, and why");
-  app.add_flag("--list", options.list, "name the kernels that are compiled in, and compute nothing");
+  app.add_flag("--list", options.list, "name the kernels that are shipped, and compute nothing");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -165,4 +165,8 @@ inline constexpr auto kBlockScaled =
            with_each(with_each(variants(of(nvfp4, bf16), pair<256, 128>), groups), as_it_is, gated),
            with_each(with_each(variants(of(mxfp8, mxfp8), pair<256, 128>), groups), gated));
 
+/// All of them.
+inline constexpr auto kAll =
+    joined(kBf16Tiles, kBf16Schedules, kBf16Epilogues, kBf16Groups, kF16AndTf32, kFp8, kBlockScaled);
+
 }  // namespace stagecraft::shipped
