@@ -11,7 +11,7 @@ namespace stagecraft::emulator::runtime {
 namespace {
 
 /// Does *where += what.
-const char* const kAdd = R"(
+const char* const kAddWhat = R"(
 .visible .entry kernel(.param .u64 where, .param .u32 what) {
   .reg .b64 %rd<2>; .reg .b32 %r<2>;
   ld.param.u64 %rd1, [where]; ld.param.u32 %r1, [what];
@@ -61,7 +61,7 @@ class GraphTest : public RuntimeTest {
     return executable;
   }
 
-  Program program{Program::with_ptx(kAdd)};
+  Program program{Program::with_ptx(kAddWhat)};
   uint32_t* value = nullptr;
   cudaGraph_t graph = nullptr;
   std::vector<std::unique_ptr<uint32_t*>> places;

@@ -8,7 +8,7 @@
 namespace stagecraft::emulator::timing {
 namespace {
 
-constexpr double kNear = 0.01;
+constexpr double kNearCycles = 0.01;
 
 class SubPartitionTest : public testing::Test {
  protected:
@@ -36,9 +36,9 @@ class SubPartitionTest : public testing::Test {
 TEST_F(SubPartitionTest, WarpsOfABlockShareTheScheduler) {
   for (const uint32_t warp : {0u, 4u}) part.start(0, 0, warp, piece(100, 100));
   go_on();
-  EXPECT_NEAR(ends[0], 200, kNear);
-  EXPECT_NEAR(ends[4], 200, kNear);
-  EXPECT_NEAR(part.issued(), 200, kNear);
+  EXPECT_NEAR(ends[0], 200, kNearCycles);
+  EXPECT_NEAR(ends[4], 200, kNearCycles);
+  EXPECT_NEAR(part.issued(), 200, kNearCycles);
 }
 
 TEST_F(SubPartitionTest, TheOneThatHasIssuedLessCatchesUp) {
@@ -47,8 +47,8 @@ TEST_F(SubPartitionTest, TheOneThatHasIssuedLessCatchesUp) {
   part.start(50, 0, 4, piece(100, 100));
   go_on();
   // From 50 to 100 the second one issues alone, and then both do.
-  EXPECT_NEAR(ends[0], 200, kNear);
-  EXPECT_NEAR(ends[4], 200, kNear);
+  EXPECT_NEAR(ends[0], 200, kNearCycles);
+  EXPECT_NEAR(ends[4], 200, kNearCycles);
 }
 
 TEST_F(SubPartitionTest, AnOlderBlockComesFirst) {
@@ -56,8 +56,8 @@ TEST_F(SubPartitionTest, AnOlderBlockComesFirst) {
   go_on(50);
   part.start(50, 3, 12, piece(100, 100));
   go_on();
-  EXPECT_NEAR(ends[12], 150, kNear);
-  EXPECT_NEAR(ends[28], 200, kNear);
+  EXPECT_NEAR(ends[12], 150, kNearCycles);
+  EXPECT_NEAR(ends[28], 200, kNearCycles);
 }
 
 TEST_F(SubPartitionTest, WarpsThatWaitInTheirCodeLeaveTheSchedulerToOthers) {
@@ -65,10 +65,10 @@ TEST_F(SubPartitionTest, WarpsThatWaitInTheirCodeLeaveTheSchedulerToOthers) {
   part.start(0, 0, 4, piece(100, 25));
   part.start(0, 1, 8, piece(100, 50));
   go_on();
-  EXPECT_NEAR(ends[0], 100, kNear);
-  EXPECT_NEAR(ends[4], 100, kNear);
+  EXPECT_NEAR(ends[0], 100, kNearCycles);
+  EXPECT_NEAR(ends[4], 100, kNearCycles);
   // Half of its speed is left while they run: 50 of the 100 cycles.
-  EXPECT_NEAR(ends[8], 150, kNear);
+  EXPECT_NEAR(ends[8], 150, kNearCycles);
 }
 
 }  // namespace

@@ -33,15 +33,6 @@ TensorCell cell_of(const Trial& trial, uint32_t m, uint32_t n) {
   return {m + 32 * (n / (width / 4)), n % (width / 4)};
 }
 
-double read(AccumulatorFormat format, uint32_t cell) {
-  switch (format) {
-    case AccumulatorFormat::f16: return worth(cell & 0xffff, 5, 10, 15);
-    case AccumulatorFormat::f32: return std::bit_cast<float>(cell);
-    case AccumulatorFormat::s32: return static_cast<int32_t>(cell);
-  }
-  return 0;
-}
-
 void run(const Trial& trial, uint32_t seed = 1) {
   std::mt19937 random(seed);
   TensorBlock bench;

@@ -32,7 +32,7 @@ Matrix part_of(const Matrix& whole, uint32_t first, uint32_t rows) {
   return part;
 }
 
-struct Trial {
+struct PairTrial {
   MmaKind kind = MmaKind::f16;
   ElementFormat a = ElementFormat::bf16, b = ElementFormat::bf16;
   Instruction instruction{.m = 256, .n = 64, .a_code = 1, .b_code = 1};
@@ -42,7 +42,7 @@ struct Trial {
   std::array<uint32_t, 8> disabled{};
 };
 
-constexpr uint32_t kD = 32, kTensorA = 320;
+constexpr uint32_t kD = 32, kPairA = 320;
 
 /// Returns where the PTX ISA's layouts A (M = 256) and B (M = 128) have an element of D.
 Place place_of(uint32_t m, uint32_t n, uint32_t rows, uint32_t columns) {
@@ -58,21 +58,12 @@ void put_in_tensor_memory(Pair& pair, const Matrix& a) {
     for (uint32_t lane = m % rows; lane < 128; lane += rows) {
       for (uint32_t k = 0; k < a.k; ++k) {
         const uint32_t bit = k * bits_of(a.format);
-        uint32_t& cell = pair.cell(m / rows, {lane, kTensorA + bit / 32});
+        uint32_t& cell = pair.cell(m / rows, {lane, kPairA + bit / 32});
         if (bit % 32 == 0) cell = 0;
         cell |= a.code(m, k) << bit % 32;
       }
     }
   }
-}
-
-double read(AccumulatorFormat format, uint32_t cell) {
-  switch (format) {
-    case AccumulatorFormat::f16: return worth(cell & 0xffff, 5, 10, 15);
-    case AccumulatorFormat::f32: return std::bit_cast<float>(cell);
-    case AccumulatorFormat::s32: return static_cast<int32_t>(cell);
-  }
-  return 0;
 }
 
 void expect_nothing_else_written(Pair& pair, uint32_t rows, uint32_t columns, uint32_t first_input) {
@@ -95,7 +86,7 @@ void expect_nothing_else_written(Pair& pair, uint32_t rows, uint32_t columns, ui
   }
 }
 
-void run(const Trial& trial) {
+void run(const PairTrial& trial) {
   const Instruction& instruction = trial.instruction;
   std::mt19937 random(instruction.m + instruction.n);
   Pair pair;
@@ -122,7 +113,7 @@ void run(const Trial& trial) {
   }
   if (trial.a_in_tensor_memory) {
     operation.a_in_tensor_memory = true;
-    operation.a_address = kTensorA;
+    operation.a_address = kPairA;
     put_in_tensor_memory(pair, a);
   }
   std::vector<uint32_t> before(size_t{instruction.m} * instruction.n, TensorMemory::kPoison);
@@ -166,14 +157,14 @@ void run(const Trial& trial) {
     }
   }
   EXPECT_EQ(wrong, 0u);
-  expect_nothing_else_written(pair, instruction.m, instruction.n, kTensorA);
+  expect_nothing_else_written(pair, instruction.m, instruction.n, kPairA);
 }
 
 TEST(Tcgen05PairTest, MultipliesEveryShapeOfKindF16) {
   for (const uint32_t m : {128u, 256u}) {
     for (uint32_t n = 16; n <= 256; n += 16) {
       SCOPED_TRACE(::testing::Message() << "M " << m << " N " << n);
-      Trial trial;
+      PairTrial trial;
       trial.instruction.m = m, trial.instruction.n = n;
       trial.accumulate = n % 32 == 0;
       run(trial);
@@ -185,7 +176,7 @@ TEST(Tcgen05PairTest, MultipliesTheOtherKinds) {
   for (const uint32_t m : {128u, 256u}) {
     for (const bool a_in_tensor_memory : {false, true}) {
       SCOPED_TRACE(::testing::Message() << "M " << m << " A in tensor memory " << a_in_tensor_memory);
-      Trial trial;
+      PairTrial trial;
       trial.accumulate = true;
       trial.a_in_tensor_memory = a_in_tensor_memory;
       trial.instruction = {.m = m, .n = 96, .a_code = 1, .b_code = 1, .negate_b = true};
@@ -212,7 +203,7 @@ TEST(Tcgen05PairTest, MultipliesTheOtherKinds) {
 TEST(Tcgen05PairTest, ReadsBothMajors) {
   for (const uint32_t m : {128u, 256u}) {
     for (const uint32_t swizzle : {0u, 6u, 4u, 2u}) {
-      Trial trial;
+      PairTrial trial;
       trial.instruction = {.m = m, .n = 112, .a_code = 1, .b_code = 1, .a_mn = true, .b_mn = true};
       trial.a_swizzle = trial.b_swizzle = swizzle;
       run(trial);
@@ -226,7 +217,7 @@ TEST(Tcgen05PairTest, ReadsBothMajors) {
 
 TEST(Tcgen05PairTest, LeavesDisabledLanesOfEitherBlockAlone) {
   for (const uint32_t m : {128u, 256u}) {
-    Trial trial;
+    PairTrial trial;
     trial.instruction.m = m;
     trial.accumulate = true;
     trial.disabled = {0x80000001, 0, 0xffff, 0, 0, 0x00ff00f0, 0, 0xffffffff};
@@ -244,13 +235,13 @@ TEST(Tcgen05PairTest, ReadsTheCopyOfAInTheLanesOfItsColumns) {
   operation.shape = decode_instruction_descriptor(Instruction{.m = 128, .n = 32, .a_code = 1, .b_code = 1}.bits(),
                                                   MmaKind::f16, false, true);
   operation.a_in_tensor_memory = true;
-  operation.a_address = kTensorA;
+  operation.a_address = kPairA;
   operation.d = kD;
   for (uint32_t i = 0; i < 2; ++i) {
     operation.b = decode_shared_descriptor(put_k_major(pair.benches[i], part_of(b, 16 * i, 16), 65536, 2), "B");
   }
   // The odd block's copy of row 70 for the right half of the columns becomes zero: only that part of D must change.
-  for (uint32_t column = 0; column < 8; ++column) pair.cell(1, {64 + 6, kTensorA + column}) = 0;
+  for (uint32_t column = 0; column < 8; ++column) pair.cell(1, {64 + 6, kPairA + column}) = 0;
   execute(operation, pair.units());
   EXPECT_EQ(pair.cell(1, {64 + 6, kD + 3}), 0u);
   EXPECT_NE(pair.cell(1, {6, kD + 3}), 0u);
@@ -259,16 +250,16 @@ TEST(Tcgen05PairTest, ReadsTheCopyOfAInTheLanesOfItsColumns) {
 
 // ---- Block-scaled kinds --------------------------------------------------------------------------------------------
 
-struct ScaledTrial {
+struct ScaledPairTrial {
   MmaKind kind = MmaKind::mxf8f6f4;
   uint32_t m = 256, n = 80;
   uint32_t scales = 1;
   bool ue4m3 = false;
 };
 
-constexpr uint32_t kScalesA = 300, kScalesB = 304;
+constexpr uint32_t kPairScalesA = 300, kPairScalesB = 304;
 
-void run(const ScaledTrial& trial) {
+void run(const ScaledPairTrial& trial) {
   std::mt19937 random(trial.n);
   Pair pair;
   for (TensorBlock& bench : pair.benches) bench.allocate(512);
@@ -281,7 +272,7 @@ void run(const ScaledTrial& trial) {
   operation.shape = decode_instruction_descriptor(
       code << 7 | code << 10 | trial.n / 8 << 17 | uint32_t{!trial.ue4m3} << 23 | trial.m / 128 << 27, trial.kind,
       false, true);
-  operation.scales_a = kScalesA, operation.scales_b = kScalesB;
+  operation.scales_a = kPairScalesA, operation.scales_b = kPairScalesB;
   operation.scales_per_slice = trial.scales;
   operation.d = kD;
   for (uint32_t i = 0; i < 2; ++i) {
@@ -304,7 +295,7 @@ void run(const ScaledTrial& trial) {
     scales_a[i] = random_scale();
     const uint32_t m = i / trial.scales, row = m % (trial.m / 2);
     for (uint32_t quarter = 0; quarter < 4; ++quarter) {
-      put(m / (trial.m / 2), {row % 32 + 32 * quarter, kScalesA + row / 32}, i % trial.scales, scales_a[i]);
+      put(m / (trial.m / 2), {row % 32 + 32 * quarter, kPairScalesA + row / 32}, i % trial.scales, scales_a[i]);
     }
   }
   for (uint32_t i = 0; i < scales_b.size(); ++i) {
@@ -312,10 +303,10 @@ void run(const ScaledTrial& trial) {
     const uint32_t n = i / trial.scales;
     for (uint32_t block = 0; block < 2; ++block) {
       for (uint32_t quarter = 0; quarter < 4; ++quarter) {
-        if (trial.m == 256) put(block, {n % 32 + 32 * quarter, kScalesB + n / 32}, i % trial.scales, scales_b[i]);
+        if (trial.m == 256) put(block, {n % 32 + 32 * quarter, kPairScalesB + n / 32}, i % trial.scales, scales_b[i]);
         if (trial.m == 256 || (quarter >= 2) != (n >= trial.n / 2)) continue;
         const uint32_t in_half = n % (trial.n / 2);
-        put(block, {in_half % 32 + 32 * quarter, kScalesB + in_half / 32}, i % trial.scales, scales_b[i]);
+        put(block, {in_half % 32 + 32 * quarter, kPairScalesB + in_half / 32}, i % trial.scales, scales_b[i]);
       }
     }
   }
@@ -341,16 +332,16 @@ void run(const ScaledTrial& trial) {
     }
   }
   EXPECT_EQ(wrong, 0u);
-  expect_nothing_else_written(pair, trial.m, trial.n, kScalesA);
+  expect_nothing_else_written(pair, trial.m, trial.n, kPairScalesA);
 }
 
 TEST(Tcgen05PairTest, ScalesByTheFactorsThatEachBlockHas) {
   for (const uint32_t m : {128u, 256u}) {
     for (const uint32_t n : {16u, 80u, 192u, 256u}) {
       SCOPED_TRACE(::testing::Message() << "M " << m << " N " << n);
-      run(ScaledTrial{.m = m, .n = n});
-      run(ScaledTrial{.kind = MmaKind::mxf4, .m = m, .n = n, .scales = 2});
-      run(ScaledTrial{.kind = MmaKind::mxf4nvf4, .m = m, .n = n, .scales = 4, .ue4m3 = true});
+      run(ScaledPairTrial{.m = m, .n = n});
+      run(ScaledPairTrial{.kind = MmaKind::mxf4, .m = m, .n = n, .scales = 2});
+      run(ScaledPairTrial{.kind = MmaKind::mxf4nvf4, .m = m, .n = n, .scales = 4, .ue4m3 = true});
     }
   }
 }
