@@ -5,7 +5,7 @@
 #include <concepts>
 #include <cstdint>
 
-#include "ptx_sm90.hpp"
+#include "stagecraft/ptx_sm90.hpp"
 #include "stagecraft/tile.hpp"
 
 namespace stagecraft {

@@ -6,13 +6,13 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "ptx_sm90.hpp"
 #include "stagecraft/cluster_shape.hpp"
 #include "stagecraft/input_tile_pipeline.hpp"
+#include "stagecraft/ptx_sm90.hpp"
 #include "stagecraft/tile.hpp"
 #include "stagecraft/tile_batch.hpp"
 #include "stagecraft/warp.hpp"
-#include "wgmma.hpp"
+#include "stagecraft/wgmma.hpp"
 
 namespace stagecraft {
 

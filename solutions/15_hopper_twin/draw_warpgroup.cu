@@ -20,7 +20,7 @@
 #include "harness/picture.hpp"
 #include "problem.cuh"
 #include "stagecraft/launch.hpp"
-#include "wgmma.hpp"
+#include "stagecraft/wgmma.hpp"
 
 namespace {
 

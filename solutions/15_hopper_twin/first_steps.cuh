@@ -7,13 +7,13 @@
 #include <cstdint>
 
 #include "harness/cuda_error.hpp"
-#include "ptx_sm90.hpp"
 #include "stagecraft/mbarrier.hpp"
+#include "stagecraft/ptx_sm90.hpp"
 #include "stagecraft/tensor_map.hpp"
 #include "stagecraft/tile.hpp"
 #include "stagecraft/tile_payload.hpp"
 #include "stagecraft/warp.hpp"
-#include "wgmma.hpp"
+#include "stagecraft/wgmma.hpp"
 
 namespace stagecraft {
 

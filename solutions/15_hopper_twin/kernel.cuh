@@ -10,12 +10,12 @@
 
 #include "leaving_tile.cuh"
 #include "partial_tiles.cuh"
-#include "ptx_sm90.hpp"
 #include "stagecraft/cluster.hpp"
+#include "stagecraft/ptx_sm90.hpp"
 #include "stagecraft/tile.hpp"
 #include "stagecraft/warp.hpp"
+#include "stagecraft/wgmma.hpp"
 #include "tile_of_c.cuh"
-#include "wgmma.hpp"
 
 namespace stagecraft {
 

@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
-#include "ptx_sm90.hpp"
 #include "stagecraft/cluster_shape.hpp"
 #include "stagecraft/epilogue.hpp"
+#include "stagecraft/ptx_sm90.hpp"
 #include "stagecraft/tensor_map.hpp"
 #include "stagecraft/tile.hpp"
 #include "stagecraft/tile_batch.hpp"

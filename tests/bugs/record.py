@@ -35,7 +35,7 @@ def compile_base(folder: pathlib.Path, base: str) -> str:
     subprocess.run([FOLDER / "compile_bugs.py", FOLDER / f"{base}.cu", FOLDER / f"{base}.bugs", source], check=True)
     subprocess.run([TOOLKIT / "bin/nvcc", "-std=c++20", "-O1", "-lineinfo", "-cudart", "shared", "--diag-suppress=177",
                     "-gencode", "arch=compute_90a,code=sm_90a", f"-I{ROOT}/common", f"-I{FOLDER}",
-                    f"-I{ROOT}/solutions/15_hopper_twin", "-DCCCL_DISABLE_FP16_SUPPORT", source, "-o", folder / base], check=True)
+                    "-DCCCL_DISABLE_FP16_SUPPORT", source, "-o", folder / base], check=True)
     return base
 
 

@@ -1,6 +1,6 @@
 // Three warpgroups: one releases registers, the other two take them.
 #include "gallery.hpp"
-#include "wgmma.hpp"
+#include "stagecraft/wgmma.hpp"
 
 using namespace stagecraft;
 

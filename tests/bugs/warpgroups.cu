@@ -1,7 +1,7 @@
 // Two warpgroups of a Hopper GPU multiply halves of A with B, in two steps along K. All threads write both tiles.
 #include "gallery.hpp"
 #include "operations.hpp"
-#include "wgmma.hpp"
+#include "stagecraft/wgmma.hpp"
 
 using namespace stagecraft;
 using namespace gallery;
