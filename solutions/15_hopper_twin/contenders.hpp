@@ -1,29 +1,14 @@
 // The kernels that a benchmark measures against each other, by name.
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_runtime_api.h>
-
-#include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "stagecraft/hopper_gemm/product.hpp"
+
 namespace stagecraft {
-
-/// What A and B are made of.
-enum class OperandType { bf16, e4m3 };
-
-/// C (m x n) = A (m x k) * B (n x k) transposed, in device memory.
-struct MatrixProduct {
-  OperandType type;
-  const void *a, *b;  ///< of that type
-  __nv_bfloat16* c;
-  int64_t m, n, k;
-};
-
-/// Starts a product that was prepared.
-using Launch = std::function<void(cudaStream_t)>;
 
 /// A kernel that can be measured.
 struct Contender {

@@ -3,7 +3,7 @@
 
 #include "contenders.hpp"
 #include "first_steps.cuh"
-#include "launch.cuh"
+#include "stagecraft/hopper_gemm/launch.cuh"
 
 namespace stagecraft {
 namespace {

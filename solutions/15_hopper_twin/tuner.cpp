@@ -69,7 +69,7 @@ void write_table(const std::string& file, const std::map<std::string, std::strin
 const char* const kUsage =
     "usage: ./stagecraft tune --shapes MxNxK,... [OPTIONS]\n\n"
     "  --types bf16,e4m3  of A and B; default bf16\n"
-    "  --output FILE      the table; default solutions/15_hopper_twin/tuned.inc, which the next build reads\n"
+    "  --output FILE      the table; default common/stagecraft/hopper_gemm/tuned.inc, which the next build reads\n"
     "  --repeats N, --launches N, --pause MS, --finalists N, --seed N\n"
     "                     bursts, products in each, rest before each, configurations measured again; of the data\n";
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "measurement.hpp"
-#include "twin.hpp"
+#include "stagecraft/hopper_gemm/twin.hpp"
 
 namespace stagecraft {
 

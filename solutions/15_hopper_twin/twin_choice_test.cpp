@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "twin.hpp"
+#include "stagecraft/hopper_gemm/twin.hpp"
 
 namespace stagecraft {
 namespace {
@@ -16,7 +16,7 @@ struct Line {
   TwinChoice choice;
 };
 const Line kLines[] = {
-#include "tuned.inc"
+#include "stagecraft/hopper_gemm/tuned.inc"
 };
 
 TEST(TwinChoiceTest, AProductThatWasTunedGetsWhatWasFound) {

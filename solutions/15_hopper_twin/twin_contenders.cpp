@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "contenders.hpp"
+#include "stagecraft/hopper_gemm/twin.hpp"
 #include "tuning.hpp"
-#include "twin.hpp"
 
 namespace stagecraft {
 namespace {

@@ -5,7 +5,6 @@
 
 #include <vector>
 
-#include "configurations.cuh"
 #include "first_steps.cuh"
 #include "harness/comparison.hpp"
 #include "harness/device.hpp"
@@ -13,7 +12,8 @@
 #include "harness/kernel_run.hpp"
 #include "harness/random.hpp"
 #include "harness/reference_product.hpp"
-#include "launch.cuh"
+#include "stagecraft/hopper_gemm/configurations.cuh"
+#include "stagecraft/hopper_gemm/launch.cuh"
 
 namespace stagecraft {
 namespace {

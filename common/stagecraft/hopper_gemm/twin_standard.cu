@@ -1,7 +1,7 @@
 // Configurations for large products, and those that the copy engine cannot store, compiled.
 #include <cuda_runtime.h>
 
-#include "twin_prepare.cuh"
+#include "stagecraft/hopper_gemm/twin_prepare.cuh"
 
 namespace stagecraft {
 

@@ -2,9 +2,9 @@
 // twin_*.cu, so that they can be compiled at the same time.
 #pragma once
 
-#include "configurations.cuh"
-#include "contenders.hpp"
-#include "launch.cuh"
+#include "stagecraft/hopper_gemm/configurations.cuh"
+#include "stagecraft/hopper_gemm/launch.cuh"
+#include "stagecraft/hopper_gemm/product.hpp"
 
 namespace stagecraft {
 

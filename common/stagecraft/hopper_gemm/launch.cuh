@@ -10,7 +10,7 @@
 
 #include "harness/cuda_error.hpp"
 #include "harness/device_buffer.hpp"
-#include "kernel.cuh"
+#include "stagecraft/hopper_gemm/kernel.cuh"
 #include "stagecraft/tensor_map.hpp"
 
 namespace stagecraft {

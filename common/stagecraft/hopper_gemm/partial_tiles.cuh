@@ -7,8 +7,8 @@
 #include <cuda/atomic>
 
 #include "stagecraft/cluster.hpp"
+#include "stagecraft/hopper_gemm/tile_of_c.cuh"
 #include "stagecraft/warp.hpp"
-#include "tile_of_c.cuh"
 
 namespace stagecraft {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "harness/cuda_error.hpp"
-#include "twin.hpp"
+#include "stagecraft/hopper_gemm/twin.hpp"
 
 namespace stagecraft {
 
@@ -20,7 +20,7 @@ struct Tuned {
   TwinChoice choice;
 };
 constexpr Tuned kTuned[] = {
-#include "tuned.inc"
+#include "stagecraft/hopper_gemm/tuned.inc"
 };
 
 /// Bytes of a row of A or B.

@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-#include "configuration.cuh"
 #include "stagecraft/cluster.hpp"
+#include "stagecraft/hopper_gemm/configuration.cuh"
 #include "stagecraft/tile.hpp"
 #include "stagecraft/tile_raster.hpp"
 

@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "harness/cuda_error.hpp"
-#include "padded_rows.hpp"
+#include "stagecraft/hopper_gemm/padded_rows.hpp"
 
 namespace stagecraft {
 namespace {

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "configurations.cuh"
-#include "contenders.hpp"
-#include "launch.cuh"
-#include "padded_rows.hpp"
-#include "twin.hpp"
+#include "stagecraft/hopper_gemm/configurations.cuh"
+#include "stagecraft/hopper_gemm/launch.cuh"
+#include "stagecraft/hopper_gemm/padded_rows.hpp"
+#include "stagecraft/hopper_gemm/product.hpp"
+#include "stagecraft/hopper_gemm/twin.hpp"
 
 namespace stagecraft {
 

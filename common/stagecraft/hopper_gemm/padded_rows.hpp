@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "contenders.hpp"
 #include "harness/device_buffer.hpp"
+#include "stagecraft/hopper_gemm/product.hpp"
 
 namespace stagecraft {
 

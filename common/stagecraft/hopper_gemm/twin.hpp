@@ -1,4 +1,4 @@
-// The kernel's configurations, and which of them suits a product.
+// The GEMM for Hopper, for programs: the kernel's configurations, which of them suits a product, and how it is started.
 #pragma once
 
 #include <array>
@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "contenders.hpp"
+#include "stagecraft/hopper_gemm/product.hpp"
 
 namespace stagecraft {
 
@@ -80,7 +80,7 @@ struct TwinChoice {
   bool operator==(const TwinChoice&) const = default;
 };
 
-/// What `./stagecraft tune` found on a device for a product, if it was asked for this very one: tuned.inc.
+/// What the command `tune` found on a device for a product, if it was asked for this very one: tuned.inc.
 /// @param device  its name.
 std::optional<TwinChoice> find_tuned(std::string_view device, OperandType type, int64_t m, int64_t n, int64_t k);
 
@@ -108,8 +108,10 @@ bool takes(TwinKind kind, const MatrixProduct& product);
 /// The name of a configuration, as in the enumeration.
 const char* name_of(TwinKind kind);
 
-/// Prepares a product by this choice, on the current device.
+/// Prepares a product by this choice, on the current device. Start it, and copies of it, on one
+/// stream: they share memory of the device for partial sums.
 /// @throws TensorMapError for sizes that the copy engine cannot take: see `takes()`.
+/// @throws harness::CudaError, a std::runtime_error, when a call of CUDA fails; so does the launch.
 Launch prepare_twin(const TwinChoice& choice, const MatrixProduct& product);
 
 }  // namespace stagecraft

@@ -8,14 +8,14 @@
 #include <cuda/ptx>
 #include <type_traits>
 
-#include "leaving_tile.cuh"
-#include "partial_tiles.cuh"
 #include "stagecraft/cluster.hpp"
+#include "stagecraft/hopper_gemm/leaving_tile.cuh"
+#include "stagecraft/hopper_gemm/partial_tiles.cuh"
+#include "stagecraft/hopper_gemm/tile_of_c.cuh"
 #include "stagecraft/ptx_sm90.hpp"
 #include "stagecraft/tile.hpp"
 #include "stagecraft/warp.hpp"
 #include "stagecraft/wgmma.hpp"
-#include "tile_of_c.cuh"
 
 namespace stagecraft {
 

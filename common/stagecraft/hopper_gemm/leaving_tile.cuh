@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <cuda/ptx>
 
+#include "stagecraft/hopper_gemm/tile_of_c.cuh"
 #include "stagecraft/tile_batch.hpp"
 #include "stagecraft/warp.hpp"
-#include "tile_of_c.cuh"
 
 namespace stagecraft {
 

@@ -1,8 +1,7 @@
-// The configurations of the kernel among which the host chooses, beside TwinDefaults. README.md says what each is for,
-// and what it gave.
+// The configurations of the kernel among which the host chooses, beside TwinDefaults. README.md says what each is for.
 #pragma once
 
-#include "kernel.cuh"
+#include "stagecraft/hopper_gemm/kernel.cuh"
 
 namespace stagecraft {
 

@@ -1,7 +1,7 @@
 // Configurations for few rows, compiled.
 #include <cuda_runtime.h>
 
-#include "twin_prepare.cuh"
+#include "stagecraft/hopper_gemm/twin_prepare.cuh"
 
 namespace stagecraft {
 
