@@ -13,7 +13,6 @@ import sys
 
 CODE = (".cu", ".cuh", ".cpp", ".hpp", ".in")
 INCLUDE = re.compile(r'^\s*#\s*include ["<]([^">]+)[">]', re.MULTILINE)
-MIXED = {"15_hopper_twin"}  # its folder of solutions/ still holds what is given, and a product
 ONLY_INCLUDES = re.compile(r'^#include ["<](stagecraft/[\w/.]+)[">]$', re.MULTILINE)
 
 
@@ -74,8 +73,7 @@ def check(root: pathlib.Path, chapter: str, files: list[str], answers: list[str]
             problems += [f"{exercise.relative_to(root)} shows its solution: {line}" for line in found]
         if "TODO" in solution.read_text(encoding="utf-8"):
             problems.append(f"{solution.relative_to(root)} still has a TODO")
-    if chapter not in MIXED:
-        problems += includes_of_solutions(root, chapter, files)
+    problems += includes_of_solutions(root, chapter, files)
     if not added_somewhere:
         problems.append(f"chapters/{chapter}: the solution adds nothing to the exercise")
     if len(answers) < 3:
