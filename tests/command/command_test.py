@@ -86,6 +86,17 @@ class CommandTest(TemporaryFolderTest):
         self.assertIn("there is no command 'bake'", done.stderr)
         self.assertIn("usage: ./stagecraft [COMMAND]", done.stderr)
 
+    def test_a_mistyped_command_is_corrected_in_one_line(self):
+        for mistyped, meant in {"tset": "test", "gem": "gemm", "bnech": "bench", "explian": "explain", "timelien": "timeline",
+                                "play-ground": "playground", "Doctor": "doctor", "hlep": "help"}.items():
+            done = stagecraft(mistyped, "03")
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertEqual(done.stderr, f"stagecraft: there is no command '{mistyped}'; did you mean {meant}? ./stagecraft help lists all\n")
+
+    def test_a_command_that_does_not_exist_is_never_suggested(self):
+        done = stagecraft("mesno")   # the usage also shows a command of Meson
+        self.assertIn("usage: ./stagecraft [COMMAND]", done.stderr)
+
     def test_sanitize_refuses_arguments(self):
         done = stagecraft("sanitize", "03")
         self.assertEqual(done.returncode, 1)
