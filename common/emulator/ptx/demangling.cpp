@@ -2,7 +2,10 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -105,6 +108,38 @@ std::string source_name(const std::string& mangled) {
   // ptxas and nvcc mark clones of function-local variables with a number after a dollar sign.
   if (const size_t dollar = name.rfind('$'); dollar != std::string::npos && dollar > 0) name.resize(dollar);
   return name;
+}
+
+std::vector<FilePart> file_parts(std::string_view name) {
+  constexpr std::string_view kMarkers[] = {"_GLOBAL__N__", "_INTERNAL_"};
+  constexpr size_t kHashDigits = 8;
+  std::vector<FilePart> parts;
+  for (size_t at = 0; at < name.size();) {
+    size_t length = 0;
+    const auto [digits_end, error] = std::from_chars(name.data() + at, name.data() + name.size(), length);
+    const size_t begin = static_cast<size_t>(digits_end - name.data());
+    const std::string_view rest = name.substr(begin);
+    const auto marker = std::find_if(std::begin(kMarkers), std::end(kMarkers),
+                                     [&](std::string_view each) { return rest.starts_with(each); });
+    if (error == std::errc{} && marker != std::end(kMarkers) && length <= rest.size() &&
+        length >= marker->size() + kHashDigits) {
+      parts.push_back({at, begin - at + length, *marker});
+      at = begin + length;
+    } else {
+      ++at;
+    }
+  }
+  return parts;
+}
+
+std::string without_file(std::string_view name) {
+  std::string result;
+  size_t copied = 0;
+  for (const FilePart& part : file_parts(name)) {
+    result.append(name.substr(copied, part.begin - copied)).append(part.marker);
+    copied = part.begin + part.size;
+  }
+  return result.append(name.substr(copied));
 }
 
 }  // namespace stagecraft::emulator::ptx

@@ -1,7 +1,10 @@
 // From the names of the compiler to those of the programmer.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace stagecraft::emulator::ptx {
 
@@ -16,5 +19,15 @@ std::string short_function_name(const std::string& mangled);
 std::string name_in_ptx(const std::string& mangled);
 /// The last part of a variable's name: "full" for a static in a function or a namespace.
 std::string source_name(const std::string& mangled);
+
+/// A part of a mangled name in which nvcc names the file and a hash of its path, for an anonymous namespace: in
+/// "_ZN36_GLOBAL__N__33047fa9_4_k_cu_3c7ab8be4copyEPi" the 38 characters from "36_" on.
+struct FilePart {
+  size_t begin = 0, size = 0;
+  std::string_view marker;  ///< "_GLOBAL__N__", or "_INTERNAL_" around it
+};
+std::vector<FilePart> file_parts(std::string_view name);
+/// The mangled name without them: the same whatever the file is called.
+std::string without_file(std::string_view name);
 
 }  // namespace stagecraft::emulator::ptx

@@ -43,5 +43,17 @@ TEST(NamesTest, TheNameInThePtxIsAddedWhereItDiffers) {
   EXPECT_EQ(name_in_ptx("add"), "");
 }
 
+// As nvcc 13.0 names a kernel, a variable and a kernel of a type in anonymous namespaces of k.cu.
+TEST(NamesTest, OfAnonymousNamespacesAreTheSameWithoutTheirFile) {
+  EXPECT_EQ(without_file("_ZN36_GLOBAL__N__33047fa9_4_k_cu_3c7ab8be4copyEPi"), "_ZN_GLOBAL__N__4copyEPi");
+  EXPECT_EQ(without_file("_ZN34_INTERNAL_33047fa9_4_k_cu_3c7ab8b136_GLOBAL__N__33047fa9_4_k_cu_3c7ab8b16hiddenE"),
+            "_ZN_INTERNAL__GLOBAL__N__6hiddenE");
+  EXPECT_EQ(without_file("_Z4tmplIN40_GLOBAL__N__ea93d887_8_other_cu_3c7ab8be1SEEvPT_"),
+            "_Z4tmplIN_GLOBAL__N__1SEEvPT_");
+  for (const char* other : {"", "kernel", "_Z3addPfi", "_ZN99_GLOBAL__N__3addE", "_ZN12_GLOBAL__N_13addE"}) {
+    EXPECT_EQ(without_file(other), other);
+  }
+}
+
 }  // namespace
 }  // namespace stagecraft::emulator::ptx

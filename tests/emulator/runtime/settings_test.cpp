@@ -58,6 +58,7 @@ TEST(SettingsTest, TakeEachVariable) {
   const Settings settings = settings_of({{"STAGECRAFT_DEVICE", "h200"},
                                          {"STAGECRAFT_SEED", "0xff"},
                                          {"STAGECRAFT_PREFERRED_CLUSTERS", "none"},
+                                         {"STAGECRAFT_PTX", "one.ptx:a/two.ptx"},
                                          {"STAGECRAFT_THREADS", "3"},
                                          {"STAGECRAFT_LIMIT_CYCLES", "5000000000"},
                                          {"STAGECRAFT_PROGRESS", "none"},
@@ -69,6 +70,7 @@ TEST(SettingsTest, TakeEachVariable) {
   EXPECT_EQ(settings.architecture, &machine::h200());
   EXPECT_EQ(settings.seed, 255u);
   EXPECT_EQ(settings.preferred_clusters, machine::PreferredClusters::none);
+  EXPECT_EQ(settings.ptx, (std::vector<std::string>{"one.ptx", "a/two.ptx"}));
   EXPECT_EQ(settings.threads, 3u);
   EXPECT_EQ(settings.limit_cycles, 5000000000u);
   EXPECT_FALSE(settings.progress);
@@ -141,6 +143,9 @@ TEST(SettingsTest, SayWhatIsLegalForAnUnknownValue) {
   for (const char* limit : {"x", "0", "-1", "1 ", "18446744073709551616"}) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_LIMIT_CYCLES", error_of({{"STAGECRAFT_LIMIT_CYCLES", limit}}))
         << limit;
+  }
+  for (const char* files : {":", "one.ptx:", ":one.ptx", "one.ptx::two.ptx"}) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "names of files, with colons", error_of({{"STAGECRAFT_PTX", files}}));
   }
   for (const char* explore : {"x", "0", "-1", "5 ", "5,", "5,lane", "2000000000"}) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_EXPLORE", error_of({{"STAGECRAFT_EXPLORE", explore}}));

@@ -1,4 +1,5 @@
-// Code that a program loads while it runs: fat binaries, PTX text and what was linked of it, in memory or in files.
+// Code from elsewhere: what a program loads while it runs (fat binaries, PTX text and what was linked of it, in memory
+// or in files), and PTX that the user puts in place of what the program registered.
 #pragma once
 
 #include <cstddef>
@@ -24,6 +25,12 @@ Module& load_module(State& state, std::string image);
 Module& require_module(State& state, const void* handle);
 /// A kernel of the module. Throws ApiError.
 Function& find_kernel(State& state, Module& module, const char* name);
+
+/// Gives the PTX of each file to the image of the program that registered the same kernels, of those that are
+/// registered by now and not loaded (STAGECRAFT_PTX). Throws ApiError with a sentence about the first file that has no
+/// such image, or several, or that the chip does not run; then no image is replaced.
+void replace_images(const ModuleTable& modules, const std::vector<std::string>& files,
+                    const machine::Architecture& architecture);
 
 // ---- The image of a link
 // -----------------------------------------------------------------------------------------------

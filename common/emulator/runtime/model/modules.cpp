@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <new>
+#include <tuple>
 
 #include "emulator/fatbin/bytes.hpp"
 #include "emulator/fatbin/container.hpp"
@@ -128,6 +129,14 @@ auto with_cuda_errors(std::string_view subject, std::string_view postscript, Bod
 }
 
 }  // namespace
+
+std::shared_ptr<const ptx::Module> parse_ptx(const std::string& text, const machine::Architecture& architecture) {
+  return with_cuda_errors("", "", [&] {
+    auto module = std::make_shared<ptx::Module>(ptx::parse(text));
+    check_target(*module, architecture);
+    return module;
+  });
+}
 
 std::vector<std::vector<fatbin::Target>> Module::registered_targets() const {
   std::vector<std::vector<fatbin::Target>> targets;
@@ -313,6 +322,24 @@ Function* ModuleTable::find_function(const void* stub_or_handle) const {
 const Variable* ModuleTable::find_variable(const void* shadow) const {
   const auto found = variables_.find(shadow);
   return found == variables_.end() ? nullptr : &found->second;
+}
+
+std::vector<ModuleTable::RegisteredImage> ModuleTable::registered_images() const {
+  std::vector<RegisteredImage> images;
+  for (const auto& [key, module] : modules_) {
+    if (!module->is_registered()) continue;
+    RegisteredImage& image = images.emplace_back();
+    image.module = key;
+    for (const auto& [name, function] : module->functions()) image.kernels.insert(name);
+    for (const auto& [shadow, variable] : variables_) {
+      if (variable.module == key) image.variables.insert(variable.name);
+    }
+  }
+  std::erase_if(images, [](const RegisteredImage& image) { return image.kernels.empty() && image.variables.empty(); });
+  std::sort(images.begin(), images.end(), [](const RegisteredImage& one, const RegisteredImage& other) {
+    return std::tie(one.kernels, one.variables) < std::tie(other.kernels, other.variables);
+  });
+  return images;
 }
 
 const machine::Architecture& ModuleTable::suitable_chip() const {

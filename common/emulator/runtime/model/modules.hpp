@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "emulator/fatbin/container.hpp"
@@ -47,6 +48,9 @@ struct Symbol {
   uint64_t size = 0;
 };
 
+/// Parses PTX that the chip runs. Throws ApiError.
+std::shared_ptr<const ptx::Module> parse_ptx(const std::string& text, const machine::Architecture& architecture);
+
 /// The code of one translation unit, or of one cuModuleLoadData.
 class Module {
  public:
@@ -75,6 +79,10 @@ class Module {
   /// The targets of the PTX in each container that the program registered; none for other modules, and for what cannot
   /// be read.
   std::vector<std::vector<fatbin::Target>> registered_targets() const;
+
+  /// Takes this program in place of the image. To be called before the first use; nothing is known of its machine code.
+  void replace_text(std::shared_ptr<const ptx::Module> text) { text_ = std::move(text); }
+  bool is_registered() const { return wrapper_ != nullptr; }
 
   /// A `__managed__` variable: its address goes to `*host_pointer` whenever the module is loaded.
   void add_managed(void** host_pointer, std::string name) { managed_.emplace_back(host_pointer, std::move(name)); }
@@ -116,6 +124,13 @@ class ModuleTable {
   /// The kernel of a host stub or of a handle, or null.
   Function* find_function(const void* stub_or_handle) const;
   const Variable* find_variable(const void* shadow) const;
+  /// A registered fat binary and the mangled names of what the host knows of it.
+  struct RegisteredImage {
+    Module* module = nullptr;
+    std::set<std::string> kernels, variables;
+  };
+  /// All of them, ordered by their names. To be called before the host asks for kernels by name.
+  std::vector<RegisteredImage> registered_images() const;
   /// The chip that suits what the program has registered so far (fatbin::choose_chip).
   const machine::Architecture& suitable_chip() const;
   void unload_all();

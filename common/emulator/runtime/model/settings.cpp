@@ -131,6 +131,17 @@ Counters read_counters(std::string_view text) {
   return counters;
 }
 
+std::vector<std::string> read_files(std::string_view text) {
+  std::vector<std::string> files;
+  for (std::string_view rest = text; !rest.empty();) {
+    const size_t colon = rest.find(':');
+    files.emplace_back(rest.substr(0, colon));
+    if (files.back().empty() || colon == rest.size() - 1) illegal("STAGECRAFT_PTX", text);
+    rest.remove_prefix(colon == std::string_view::npos ? rest.size() : colon + 1);
+  }
+  return files;
+}
+
 Timing read_timing(std::string_view text) {
   Timing timing;
   if (text.empty() || text == "off") return timing;
@@ -163,6 +174,7 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"STAGECRAFT_HOST_MEMORY", "a number of bytes, at least 1, or one followed by M or G"},
       {"STAGECRAFT_LIMIT_CYCLES", "a number of cycles from 1 to 18446744073709551615"},
       {"STAGECRAFT_PROGRESS", "line or none"},
+      {"STAGECRAFT_PTX", "names of files, with colons between them"},
       {"STAGECRAFT_CHECKS", "all, none, or a list of: deadlock, race, global"},
       {"STAGECRAFT_COUNTERS", "all, none, or bank_conflicts"},
       {"STAGECRAFT_TIMELINE", "text, or the name of a file that ends in .html, .json, .svg or .txt"},
@@ -219,6 +231,7 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
   } else if (!progress.empty() && progress != "line") {
     illegal("STAGECRAFT_PROGRESS", progress);
   }
+  settings.ptx = read_files(variable("STAGECRAFT_PTX"));
   settings.checks = read_checks(variable("STAGECRAFT_CHECKS"));
 
   settings.counters = read_counters(variable("STAGECRAFT_COUNTERS"));

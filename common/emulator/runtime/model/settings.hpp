@@ -63,6 +63,7 @@ struct Settings {
   std::optional<ReplayedLaunch> schedule;
   uint64_t exhaust = 0;  ///< interleavings of each launch that are explored at most; 0: none
   machine::PreferredClusters preferred_clusters = machine::PreferredClusters::some;
+  std::vector<std::string> ptx;                     ///< files that replace images of the program
   uint32_t threads = 1;                             ///< of the host, at most
   uint64_t limit_cycles = 0;                        ///< of virtual time, of each launch; 0: none
   bool progress = true;                             ///< a long launch shows on a terminal how far it has come

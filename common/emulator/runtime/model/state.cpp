@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "emulator/runtime/model/code_images.hpp"
 #include "emulator/runtime/model/grid_runs.hpp"
 #include "emulator/runtime/model/host_faults.hpp"
 
@@ -23,7 +24,8 @@ void check_exit_status(int status, void*) {
   state.reporter.tell_repetitions();
   tell_exploration(state);
   if (status != 0) tell_unread(state);
-  if (status != 0 || state.reporter.diagnosed() == 0 || !state.settings().strict_exit_status) return;
+  if (status != 0 || (state.reporter.diagnosed() == 0 && !state.has_refused_variants())) return;
+  if (!state.settings().strict_exit_status) return;
   std::fflush(nullptr);
   if (state.settings().report_format == ReportFormat::text) {
     std::fprintf(stderr, "stagecraft: exit status 1, because of what was reported\n");
@@ -76,6 +78,15 @@ machine::Machine& State::machine() {
   if (machine_) return *machine_;
   if (machine_failure_) throw_once(machine_failure_);
   const machine::Architecture& chip = architecture();
+  try {
+    // Names are registered after their image, so this is the first moment at which all of the program's are known.
+    if (!has_variants_) replace_images(modules, settings().ptx, chip);
+    has_variants_ = true;
+  } catch (const ApiError& error) {
+    has_refused_variants_ = true;
+    machine_failure_ = ApiError(error.code(), fmt::format("STAGECRAFT_PTX: {}", error.what()));
+    throw_once(machine_failure_);
+  }
   try {
     machine_ = std::make_unique<machine::Machine>(chip);
     machine_->announce_memory_events(settings().observes_memory());

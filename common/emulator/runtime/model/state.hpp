@@ -65,6 +65,8 @@ class State {
   const machine::Architecture& architecture();
   /// The chip; started on first use. Throws ApiError.
   machine::Machine& machine();
+  /// Whether STAGECRAFT_PTX names a file that could not be used.
+  bool has_refused_variants() const { return has_refused_variants_; }
   bool machine_is_started() const { return machine_ != nullptr; }
 
   /// What cuInit does. Throws ApiError when the environment's settings are illegal.
@@ -116,6 +118,7 @@ class State {
   const machine::Architecture* architecture_ = nullptr;  // not chosen yet
   std::unique_ptr<machine::Machine> machine_;
   std::optional<ApiError> machine_failure_;
+  bool has_variants_ = false, has_refused_variants_ = false;
   std::optional<cudaError_t> fault_;
 };
 
