@@ -5,7 +5,7 @@ usage: compile_wrong_answer.py ptx PATCH FOLDER SOURCE,SOURCE... PROGRAM OUTPUT 
        compile_wrong_answer.py object PATCH FOLDER SOURCE SOLUTION_OBJECT OUTPUT NVCC ARGUMENTS...
        compile_wrong_answer.py refused PATCH FOLDER SOURCE,SOURCE... NVCC ARGUMENTS...
 
-The answer's files are written to FOLDER. Of the sources, only those are compiled that include what is patched.
+The answer's files are written to FOLDER. Only sources that include what is patched are compiled.
 `ptx`: a wrong answer is wrong in its kernels, so only they are compiled, to PTX in FOLDER. OUTPUT becomes a script that runs
 PROGRAM, which is the solution's, with them (STAGECRAFT_PTX).
 `object`: where a patch changes what the host does, it says `host: changed`, and the object OUTPUT is made whole; it is

@@ -4,10 +4,12 @@
 usage: skipped_todos.py CHAPTER BUILD NINJA SOURCE,SOURCE... NVCC ARGUMENTS...
 
 What a learner has who did everything but one TODO is the solution with the lines of the exercise at that TODO. It is made,
-compiled and tested as a wrong answer is (answer_patch.py, compile_wrong_answer.py), one TODO after the other. The patches are
-left in BUILD/skipped. Without CI=true in the environment the exercise may be half solved, and a fault only skips the test.
+compiled and tested as a wrong answer is (answer_patch.py, compile_wrong_answer.py), as many at a time as there are cores. The
+patches are left in BUILD/skipped. Without CI=true in the environment the exercise may be half solved, and a fault only skips
+the test.
 """
 
+import concurrent.futures
 import difflib
 import os
 import pathlib
@@ -15,6 +17,7 @@ import re
 import shlex
 import subprocess
 import sys
+import threading
 import typing
 
 sys.dont_write_bytecode = True  # leave no cache folder among the sources
@@ -23,6 +26,7 @@ from answer_patch import CHAPTERS, ROOT, SOURCES, Answer, read  # noqa: E402
 TESTS = pathlib.Path(__file__).resolve().parent
 SECONDS = 300  # far above what any step takes
 SKIPPED = 77
+REFUSED = "STAGECRAFT_PTX: "
 TODO = re.compile(r"// TODO (\d+): ")
 ONLY_INCLUDES = re.compile(r'#include ["<](stagecraft/[\w/.]+)[">]')
 FAILED = re.compile(r"^\[  FAILED  \] (\S+)", re.MULTILINE)
@@ -149,9 +153,10 @@ def solved(chapter: str, name: str) -> tuple[str, str]:
 class Chapter:
     """What is needed to make programs from a chapter's solution."""
 
-    def __init__(self, name: str, build: pathlib.Path, ninja: str, sources: list[str], compiler: list[str]):
-        self.name, self.build, self.sources, self.compiler = name, build, sources, compiler
-        self.folder = build / "skipped" / name
+    def __init__(self, name: str, build: pathlib.Path, ninja: str, sources: list[str], exercise: list[str], compiler: list[str]):
+        self.name, self.build, self.sources, self.exercise, self.compiler = name, build, sources, exercise, compiler
+        self.lock, self.failures = threading.Lock(), {}  # of the solution itself, without and with the host's code
+        self.folder, self.program = build / "skipped" / name, build / "chapters" / f"{name}_solution"
         done = subprocess.run([ninja, "-C", build, "-t", "commands", "-s", f"chapters/{name}_solution"], check=True,
                               stdout=subprocess.PIPE, text=True)
         self.link = shlex.split(done.stdout.strip().splitlines()[-1])
@@ -164,16 +169,18 @@ class Chapter:
         return answer
 
     def make(self, answer: Answer, host: bool) -> pathlib.Path:
-        """Compiles and links an answer."""
-        if host:
-            text = answer.path.read_text(encoding="utf-8")
-            answer.path.write_text(text.replace("\n\n", "\nhost: changed\n\n", 1), encoding="utf-8")
+        """Compiles an answer's kernels, which the solution's program runs; with `host`, the host's code too, and links it."""
         folder, objects = self.folder / answer.name, []
+        folder.mkdir(parents=True, exist_ok=True)
+        if not host:
+            compile_answer("ptx", answer.path, folder / "files", ",".join(self.sources), self.program, folder / "test", *self.compiler)
+            return folder / "test"
+        text = answer.path.read_text(encoding="utf-8")
+        answer.path.write_text(text.replace("\n\n", "\nhost: changed\n\n", 1), encoding="utf-8")
         for source in self.sources:
             objects.append(folder / (pathlib.Path(source).name + ".o"))
-            folder.mkdir(parents=True, exist_ok=True)
-            run(sys.executable, TESTS / "compile_wrong_answer.py", answer.path, folder / "files", source,
-                self.build / f"{self.kernels}.p" / objects[-1].name, objects[-1], *self.compiler)
+            compile_answer("object", answer.path, folder / "files", source, self.build / f"{self.kernels}.p" / objects[-1].name,
+                           objects[-1], *self.compiler)
         link = [part for word in self.link for part in (objects if word == self.kernels else [word])]
         link[link.index("-o") + 1] = folder / "test"
         run(*(str(word).replace("$ORIGIN/..", str(self.build)) for word in link), cwd=self.build)
@@ -183,22 +190,41 @@ class Chapter:
         """The name of the test that fails, or nothing where all pass.
 
         Where the kernels alone make no difference, code of the host is compiled as well."""
-        for host in (False, True):
-            done = run(self.make(answer, host), check=False)
-            if failure := FAILED.search(done.stdout):
-                return failure[1].rstrip(",")
-            if done.returncode != 0:
-                raise NoVerdict(f"the program ended with status {done.returncode}:\n{done.stdout}")
+        if failure := self.failure_of(answer, host=False):
+            return failure
+        self.check_solution(host=True)
+        return self.failure_of(answer, host=True)
+
+    def failure_of(self, answer: Answer, host: bool) -> str:
+        done = run(self.make(answer, host), check=False)
+        if not host and REFUSED in done.stdout:
+            return ""  # the solution's host does not know these kernels
+        if failure := FAILED.search(done.stdout):
+            return failure[1].rstrip(",")
+        if done.returncode != 0:
+            raise NoVerdict(f"the program ended with status {done.returncode}:\n{done.stdout}")
         return ""
 
-    def check_solution(self, names: list[str]) -> None:
-        """Fails when the solution does not pass in the way in which everything here is compiled."""
-        texts = {}
-        for name in names:
-            path, included = solved(self.name, name)
-            texts[path] = (included, read(path), read(path) + "// compiled again\n")
-        if failure := self.first_failure(self.answer("nothing", "Nothing is left out.", texts)):
-            raise NoVerdict(f"the solution itself fails {failure}")
+    def check_solution(self, host: bool) -> None:
+        """Fails when the solution does not pass in the way in which everything here is compiled. Finds that out once."""
+        with self.lock:
+            if host not in self.failures:
+                texts = {}
+                for name in self.exercise:
+                    path, included = solved(self.name, name)
+                    texts[path] = (included, read(path), read(path) + "// compiled again\n")
+                answer = self.answer("nothing_on_the_host" if host else "nothing", "Nothing is left out.", texts)
+                self.failures[host] = self.failure_of(answer, host)
+            if self.failures[host]:
+                raise NoVerdict(f"the solution itself fails {self.failures[host]}")
+
+    def verdict(self, name: str, place: Place) -> tuple[str, str]:
+        """What notices that a TODO is left out, if anything does, and a sentence that says so."""
+        try:
+            noticed = self.notices(name, place)
+            return noticed, f"noticed by {noticed}" if noticed else "NO TEST NOTICES when it is left out"
+        except NoVerdict as fault:
+            return "", str(fault)
 
     def notices(self, name: str, place: Place) -> str:
         """What notices that a TODO is left out; nothing where all tests pass."""
@@ -223,6 +249,10 @@ class Chapter:
 
 class NoVerdict(Exception):
     """What makes it unknown whether a TODO is noticed."""
+
+
+def compile_answer(*arguments) -> None:
+    run(sys.executable, TESTS / "compile_wrong_answer.py", *arguments)
 
 
 def run(*command, check: bool = True, **options) -> subprocess.CompletedProcess:
@@ -254,17 +284,13 @@ def main() -> int:
              if path.suffix in SOURCES and not path.name.startswith(".") and path.is_file() and TODO.search(path.read_text(encoding="utf-8"))]
     todos = faults = 0
     try:
-        chapter = Chapter(name, pathlib.Path(build).resolve(), ninja, sources.split(","), compiler)
-        chapter.check_solution([path.name for path in files])
-        for path in files:
-            for place in places_of(path.read_text(encoding="utf-8")):
-                print(f"chapters/{name}/{path.name}:{place.line}: TODO {place.number}: ", end="", flush=True)
-                try:
-                    noticed = chapter.notices(path.name, place)
-                    print(f"noticed by {noticed}" if noticed else "NO TEST NOTICES when it is left out", flush=True)
-                except NoVerdict as fault:
-                    noticed = ""
-                    print(fault, flush=True)
+        chapter = Chapter(name, pathlib.Path(build).resolve(), ninja, sources.split(","), [path.name for path in files], compiler)
+        chapter.check_solution(host=False)
+        places = [(path.name, place) for path in files for place in places_of(path.read_text(encoding="utf-8"))]
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            verdicts = pool.map(lambda each: chapter.verdict(*each), places)
+            for (file, place), (noticed, said) in zip(places, verdicts):
+                print(f"chapters/{name}/{file}:{place.line}: TODO {place.number}: {said}", flush=True)
                 todos, faults = todos + 1, faults + (not noticed)
     except NoVerdict as fault:
         print(fault)
