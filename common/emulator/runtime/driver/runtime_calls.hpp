@@ -11,7 +11,7 @@ CUresult through(const char* name, Arguments... arguments) noexcept {
   return driver_call_through(name, Needs::device, [&] { return Call(arguments...); });
 }
 
-/// An address of the driver's as the runtime has it.
+/// A device address of the driver API, as a pointer of the runtime API.
 inline void* pointer_of(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
 /// A pointer to a type of the driver as one to the runtime's type, which has the same layout.
