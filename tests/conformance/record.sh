@@ -1,7 +1,7 @@
 #!/bin/sh
 # Records what a real GPU prints: every conformance program in the folder PROGRAMS, with two seeds, into the folder OUTPUT.
 #   usage: record.sh PROGRAMS OUTPUT
-# Build with -Dgpu_backend=gpu -Dgpu_architectures=90a on an H200, and copy OUTPUT to expected/h200.
+# Build with -Dgpu_backend=gpu -Dgpu_architectures=90a on an H200, and call recorded.py pack OUTPUT.
 set -eu
 programs=$1 output=$2
 mkdir -p "$output"
