@@ -79,6 +79,12 @@ def under(folder: pathlib.Path, tool: str, base: str, variant: str) -> dict:
     return {"end": end, "summary": summary, "messages": messages[:4], "places": sorted(set(places))[:6]}
 
 
+def text_of(record: dict) -> str:
+    """The record as JSON with a line for each variant."""
+    variants = ",\n".join(f"{json.dumps(name)}: {json.dumps(found)}" for name, found in record["variants"].items())
+    return json.dumps(record | {"variants": {}})[:-2] + f"\n{variants}\n}}}}\n"
+
+
 def main() -> None:
     folder, result = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
@@ -104,7 +110,7 @@ def main() -> None:
     before = json.loads(result.read_text(encoding="utf-8"))["variants"] if result.exists() else {}
     record = {"gpu": gpu.strip(), "tool": " ".join(version.split()[-5:]), "date": datetime.date.today().isoformat(),
               "variants": before | found}
-    result.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    result.write_text(text_of(record), encoding="utf-8")
 
 
 if __name__ == "__main__":
