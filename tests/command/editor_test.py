@@ -41,6 +41,23 @@ def found(matcher: dict, lines: list) -> list:
 
 
 class EditorTest(unittest.TestCase):
+    def test_clangd_finds_what_each_file_of_an_exercise_includes(self):
+        """As clangd would: the command of the file itself, in the folder that .clangd names, and the folders that the command names."""
+        self.assertIn("CompilationDatabase: build\n", (ROOT / ".clangd").read_text(encoding="utf-8"))
+        database = pathlib.Path(os.environ["STAGECRAFT_BUILD"]) / "compile_commands.json"
+        commands = {command["file"]: command.get("arguments") for command in json.loads(database.read_text(encoding="utf-8"))}
+        files = [file for ending in ("cu", "cuh", "hpp") for file in ROOT.glob(f"chapters/[0-9][0-9]_*/*.{ending}")]
+        own_includes = 0
+        for file in sorted(files):
+            self.assertIn(str(file), commands)
+            self.assertEqual(commands[str(file)][1:3], ["-x", "cuda"])
+            folders = [pathlib.Path(argument[2:]) for argument in commands[str(file)] if argument.startswith("-I")]
+            for form, name in re.findall(r'(?m)^#include ([<"])([\w/]+\.(?:hpp|cuh|inc))[>"]$', file.read_text(encoding="utf-8")):
+                candidates = [*([file.parent] if form == '"' else []), *folders]
+                self.assertTrue(any((folder / name).exists() for folder in candidates), f"{file} includes {name}")
+                own_includes += 1
+        self.assertGreater(own_includes, 30)
+
     def test_every_report_of_the_lessons_that_names_a_line_becomes_a_problem(self):
         reports = 0
         for matcher in matchers("stagecraft"):
