@@ -17,7 +17,7 @@ import re
 import subprocess
 import sys
 
-PROGRAMS = ["plain_kernels", "other_kernels", "unseen_kernels", "fresh_kernels", "later_kernels", "last_kernels"]
+PROGRAMS = ["plain_kernels", "parallel_patterns", "layers_and_sorts", "fractals_and_bodies", "rows_and_grids", "prices_and_rays"]
 
 
 def measured_times(files: list[pathlib.Path]) -> dict[str, float]:

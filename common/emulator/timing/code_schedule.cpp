@@ -55,8 +55,8 @@ const std::vector<CodePart>& CodeSchedule::parts(uint32_t first, uint32_t last, 
 namespace {
 
 /// Machine instructions among which ptxas finds one that can issue. Its scheduler looks at more, but also saves
-/// registers. Source: the stall counts in its code of the loop of n_body (tests/silicon/fresh_kernels.cu), which are
-/// 274 without the waits for eight roots; with 8, 16 and 32, such a turn takes 301, 230 and 188 cycles here.
+/// registers. Source: the stall counts in its code of the loop of n_body (tests/silicon/fractals_and_bodies.cu), which
+/// are 274 without the waits for eight roots; with 8, 16 and 32, such a turn takes 301, 230 and 188 cycles here.
 constexpr size_t kWindow = 8;
 
 bool is_in_order(const Instruction& instruction, const InstructionCost& cost) {

@@ -25,7 +25,7 @@ struct PlaceInCode {
 /// as aligned.
 ///
 /// A branch over at most four instructions, none of which is a branch, a barrier or a call, is none in machine code:
-/// ptxas gives the instructions a guard. Source: its code of tests/silicon/other_kernels.cu, block_scan.
+/// ptxas gives the instructions a guard. Source: its code of tests/silicon/parallel_patterns.cu, block_scan.
 std::vector<PlaceInCode> places_in_code(const machine::Kernel& kernel);
 
 }  // namespace stagecraft::emulator::trace

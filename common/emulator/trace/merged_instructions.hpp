@@ -8,7 +8,7 @@
 namespace stagecraft::emulator::trace {
 
 /// Says for each instruction of a function whether another one does its work. The rules, after what ptxas 13.0 makes of
-/// tests/silicon/later_kernels.cu for sm_90a:
+/// tests/silicon/rows_and_grids.cu for sm_90a:
 ///
 /// * The upper or the lower half of a 64-bit value is one of its two registers: shifts by 32 and masks of a half.
 /// * Logic of up to three operands is one LOP3, a sum of up to three of 32 bits one IADD3.

@@ -251,7 +251,7 @@ TEST_F(LaunchRecorderTest, DivisionsAndRootsOfTinyNumbersCallAFunction) {
   EXPECT_TRUE(calls("sqrt.rn.f32 %f2, %f0", "0f0CF00000", one));
 }
 
-// As ptxas 13.0 does it: tests/silicon/other_kernels.cu, block_scan.
+// As ptxas 13.0 does it: tests/silicon/parallel_patterns.cu, block_scan.
 TEST_F(LaunchRecorderTest, ABranchOverFewInstructionsIsNone) {
   const timing::LaunchTrace trace = run(R"(mov.u32 %r0, %tid.x;
     setp.ge.u32 %p0, %r0, 0;

@@ -1,6 +1,6 @@
-// Kernels to compare the model of the chip with after it had learned to replay machine code: written then, modelled,
-// and only then measured (docs/timing.md). Each is a benchmark of its own, so that the emulated GPU begins with an
-// empty L2.
+// Prices of options, rays, means, running sums and a step of Adam, to compare the model of the chip with after it had
+// learned to replay machine code: written then, modelled, and only then measured (docs/timing.md). Each is a benchmark
+// of its own, so that the emulated GPU begins with an empty L2.
 #include "kernel_timing.hpp"
 
 using namespace silicon;

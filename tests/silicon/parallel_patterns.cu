@@ -1,5 +1,5 @@
-// Kernels that the model of the chip was not made with: what it says of them is compared with what they take here
-// (docs/timing.md).
+// Rows that are reduced, stencils, scans, gathers, histograms and small products. The model of the chip was not made
+// with them: what it says of them is compared with what they take here (docs/timing.md).
 #include <cuda_bf16.h>
 #include <mma.h>
 

@@ -1,5 +1,5 @@
-// More kernels to compare the model of the chip with, of kinds that are not in other_kernels.cu: they were modelled
-// before they were measured (docs/timing.md).
+// Layers of neural networks, sorts, a sparse matrix and Fourier transforms, to compare the model of the chip with: they
+// were modelled before they were measured (docs/timing.md).
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 

@@ -1,5 +1,6 @@
-// The last kernels to compare the model of the chip with: modelled before they were measured, by two states of the
-// model (docs/timing.md). Each is a benchmark of its own, so that the emulated GPU begins with an empty L2.
+// Rows of tables, a heat equation on a grid, edit distances and random numbers, to compare the model of the chip with:
+// modelled before they were measured, by two states of the model (docs/timing.md). Each is a benchmark of its own, so
+// that the emulated GPU begins with an empty L2.
 #include <cuda_bf16.h>
 
 #include "kernel_timing.hpp"

@@ -1,5 +1,5 @@
-// Kernels of further kinds to compare the model of the chip with: like unseen_kernels.cu, modelled before they were
-// measured (docs/timing.md).
+// The Mandelbrot set, bodies that attract each other, small matrices and a hash table, to compare the model of the chip
+// with: modelled before they were measured (docs/timing.md).
 #include "kernel_timing.hpp"
 
 using namespace silicon;
