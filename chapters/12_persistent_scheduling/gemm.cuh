@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kGemmThreads)
       auto sums = output.consumer().consume();
       store_quarter(problem, scheduler.turns().work(), sums.accumulator());
       break;
-    }  // arrives: tensor memory used no more by this thread
+    }  // arrives: this thread no longer uses tensor memory
 
     case Role::schedule:
       // TODO 7: one lane runs the scheduler.

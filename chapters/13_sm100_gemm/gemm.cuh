@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(kGemmThreads, 1)
       Output output{output_barriers, tensor_memory.address()};
       // TODO 8: write each tile by a TileWriter, through a copy of problem.epilogue. And before this warp may end?
       break;
-    }  // arrives: tensor memory used no more by this thread
+    }  // arrives: this thread no longer uses tensor memory
   }
 }
 

@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       const int row = first_row + Accumulator::row_of(warp_index(), lane_index());
       if (row < problem.m) maxima[row] = largest;
       break;
-    }  // arrives: tensor memory used no more by this thread
+    }  // arrives: this thread no longer uses tensor memory
   }
 }
 

@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
         store_quarter(problem, tile, sums.accumulator());
       }  // arrives: accumulator empty for this thread
       break;
-    }  // arrives: tensor memory used no more by this thread
+    }  // arrives: this thread no longer uses tensor memory
   }
   //! [roles]
 }

@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kThreads) gemm(const __grid_constant__ Problem
         store_quarter(problem, tile, sums.accumulator());
       }  // arrives, in a pair at the leader: accumulator empty for this thread
       break;
-    }  // arrives, in a pair in both blocks: tensor memory used no more by this thread
+    }  // arrives, in a pair in both blocks: this thread no longer uses tensor memory
   }
   //! [roles]
 }

@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kGemmThreads)
         store_quarter(problem, turn.work(), sums.accumulator());
       }  // arrives: accumulator empty for this thread
       break;
-    }  // arrives: tensor memory used no more by this thread
+    }  // arrives: this thread no longer uses tensor memory
 
     case Role::schedule:
       if (elected) scheduler.run();

@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(kGemmThreads, 1) normalise_rows(const __grid_c
       }
       writer.drain();  // the copy engine still reads this block's shared memory
       break;
-    }  // arrives: tensor memory used no more by this thread
+    }  // arrives: this thread no longer uses tensor memory
   }
 }
 

@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(kGemmThreads, 1)
       writer.drain();  // the copy engine still reads this block's shared memory
       //! [epilogue]
       break;
-    }  // arrives: tensor memory used no more by this thread
+    }  // arrives: this thread no longer uses tensor memory
   }
 }
 //! [kernel]

@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kThreads)
         store_quarter(problem, tile, sums.accumulator());
       }  // arrives: accumulator empty for this thread
       break;
-    }  // arrives: tensor memory used no more by this thread
+    }  // arrives: this thread no longer uses tensor memory
   }
   //! [roles]
 }

@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kThreads) multiply_blockwise(const __grid_cons
         store_sums(problem, tile.row() + lane_row, tile.column(), sums);
       }
       break;
-    }  // arrives: tensor memory used no more by this thread
+    }  // arrives: this thread no longer uses tensor memory
   }
   //! [roles]
 }

@@ -167,7 +167,7 @@ __device__ __forceinline__ void run_roles(const GemmParameters<Types>& problem) 
       }  // arrives, when it has read it: accumulator empty for this thread
       writer.drain();
       break;
-    }  // arrives: tensor memory used no more by this thread
+    }  // arrives: this thread no longer uses tensor memory
   }
   //! [roles]
 }
