@@ -18,12 +18,16 @@ import subprocess
 import sys
 import time
 
+sys.dont_write_bytecode = True  # leave no cache folder among the sources
+import device_edit  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCES = (".cu", ".cuh", ".hpp")
 TODO = re.compile(r"// TODO (\d+): ")
 ROW = re.compile(r"^\| \[(\d\d)\]\((\w+)/\) \| ([^|]*) \| ([^|]*) \| ([^|]*) \|$", re.MULTILINE)
 HINT = re.compile(r"<details><summary>(Hint[^<]*)</summary>\n(.*?)</details>", re.DOTALL)
 LOOK_AGAIN = 0.3  # seconds
+NEEDS_BUILD = 75  # the status of run-test --edited where it did nothing
 
 
 class Misuse(Exception):
@@ -239,12 +243,25 @@ def run_test(course: Course, options) -> int:
     listing = chapter.record.with_suffix(".gtest.json")
     chapter.record.parent.mkdir(parents=True, exist_ok=True)
     listing.unlink(missing_ok=True)
+    variables = {"GTEST_OUTPUT": f"json:{listing}"}
+    built, program = chapter.record.with_suffix(".built"), pathlib.Path(options.program)
+    if options.edited:
+        try:
+            kernels = device_edit.edited_kernels(built, program, chapter.files())
+        except subprocess.CalledProcessError:
+            print("stagecraft: the build failed; the first error above says where", file=sys.stderr)
+            return 1
+        if kernels is None:
+            return NEEDS_BUILD
+        variables |= {"STAGECRAFT_PTX": kernels} if kernels else {}
+    else:
+        device_edit.remember(built, course.build, program, chapter.files())
     signals = []
     # Ctrl-C is for the program, which reports where it is, however long that takes. SIGTERM reaches this process alone.
     signal.signal(signal.SIGINT, lambda number, _: signals.append(number))
-    program = subprocess.Popen([options.program], env={**os.environ, "GTEST_OUTPUT": f"json:{listing}"})
-    signal.signal(signal.SIGTERM, lambda number, _: (signals.append(number), program.send_signal(number)))
-    status = program.wait()
+    test = subprocess.Popen([program], env={**os.environ, **variables})
+    signal.signal(signal.SIGTERM, lambda number, _: (signals.append(number), test.send_signal(number)))
+    status = test.wait()
     if not signals and status != -signal.SIGPIPE:   # the latter: nobody reads what it prints, which is no failure
         chapter.write_record(digest=digest, failed=first_failure(listing) if status else "")
     listing.unlink(missing_ok=True)
@@ -349,6 +366,8 @@ def main() -> int:
     test = add("run-test", run_test, "Runs the test of a chapter.")
     test.add_argument("name")
     test.add_argument("program")
+    test.add_argument("--edited", action="store_true", help=f"as it was built, with the kernels as they are now; status "
+                      f"{NEEDS_BUILD} where more than kernels has changed")
     watching = add("watch", watch, "Tests a chapter whenever one of its files is saved, until Ctrl-C. Without a number, goes on to "
                                 "the next one when a chapter is done.")
     watching.add_argument("chapter", nargs="?", help="a number, such as 03; default: the chapter that you are at")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests of the commands that say how far a learner has come: progress, hint, watch, reset, and ./stagecraft alone.
 
-Each test has a small repository of its own, with two chapters, the command and common/tools/learner.py."""
+Each test has a small repository of its own, with two chapters, the command, and common/tools/learner.py with what it imports."""
 
 import os
 import pathlib
@@ -76,7 +76,8 @@ class LearnerTest(unittest.TestCase):
             (self.origin / path).write_text(text, encoding="utf-8")
         (self.origin / "common/tools").mkdir(parents=True)
         shutil.copy2(ROOT / "stagecraft", self.origin)
-        shutil.copy2(ROOT / "common/tools/learner.py", self.origin / "common/tools")
+        for tool in ("learner.py", "device_edit.py"):
+            shutil.copy2(ROOT / "common/tools" / tool, self.origin / "common/tools")
         self.git(self.origin, "init", "--quiet", "--initial-branch=main")
         self.commit(self.origin)
         self.git(self.origin.parent, "clone", "--quiet", self.origin, self.clone)
