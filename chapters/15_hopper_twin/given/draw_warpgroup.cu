@@ -147,8 +147,8 @@ std::string draw_registers() {
   };
   const Part loads{"tone1", "load", kAtLaunch}, multiplies{"tone0", "multiply", kAtLaunch};
   draw(0, "at the launch", "", {loads, multiplies, multiplies});
-  const Part few{"tone1", "load", kLoadRegisters}, given{"free", "given back", kAtLaunch - kLoadRegisters};
-  draw(1, "load: dec " + std::to_string(kLoadRegisters), "", {few, given, multiplies, multiplies});
+  const Part few{"tone1", "load", kLoadRegisters}, released{"free", "released", kAtLaunch - kLoadRegisters};
+  draw(1, "load: dec " + std::to_string(kLoadRegisters), "", {few, released, multiplies, multiplies});
   const Part many{"tone0", "multiply", kMultiplyRegisters};
   draw(2, "multiply: inc " + std::to_string(kMultiplyRegisters), "", {few, many, many});
   constexpr int kUsed = (kLoadRegisters + kConsumers * kMultiplyRegisters) * kWarpgroupThreads;

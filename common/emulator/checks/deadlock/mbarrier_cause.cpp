@@ -253,7 +253,7 @@ Cause Sleepers::cause_after_phases(const Group& group, const Mbarrier& barrier) 
     return {6, fmt::format(
                    "{} completed phase 0{} before anybody waited for it, and the first wait is for phase 1. A consumer "
                    "begins with parity 0, that of the first phase; one that begins with parity 1, or does not wait at "
-                   "all, gives its slot back before it is filled",
+                   "all, releases its slot before it is filled",
                    name, by.empty() ? by : fmt::format(", by {},", by))};
   }
   if (const std::string unseen = phase_that_nobody_saw(group); !unseen.empty()) {

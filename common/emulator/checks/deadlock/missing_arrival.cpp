@@ -229,11 +229,10 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
                      at_line(*first.grid().kernel, other.first->pc))};
     }
     const std::string unseen = unseen_and_by_whom(group);
-    return {6,
-            fmt::format("nobody has ever arrived at {}: the first wait for it passed at once, as a producer's first "
-                        "wait for an empty slot does, but the slot has never been given back since. Is an arrival (a "
-                        "release) missing, or does it go to another barrier?{}",
-                        name, unseen)};
+    return {6, fmt::format("nobody has ever arrived at {}: the first wait for it passed at once, as a producer's first "
+                           "wait for an empty slot does, but the slot has never been released since. Is an arrival (a "
+                           "release) missing, or does it go to another barrier?{}",
+                           name, unseen)};
   }
   const auto same_barrier = [&](const Group& other) {
     return other.first->wait.kind == WaitKind::mbarrier &&

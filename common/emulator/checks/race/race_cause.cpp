@@ -215,7 +215,7 @@ std::string RaceCause::in_rounds(const Operation& copy, const PresentAccess& now
     if (!by.empty()) freed = fmt::format(", by {}", by);
   }
   return fmt::format(
-      "the wait{} for {} was for phase {}, and this copy brings the bytes of phase {}: the slot has been given back{} "
+      "the wait{} for {} was for phase {}, and this copy brings the bytes of phase {}: the slot has been released{} "
       "and filled again before this {} came. Is it another's turn to use it, or is the thread behind?",
       line(wait->second.pc), name(order_.barrier(copy.barrier)), wait->second.phases - 1, copy.phase, freed, now.what);
 }

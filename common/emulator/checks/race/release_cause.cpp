@@ -30,7 +30,7 @@ std::string RaceCause::in_arrivals(const PastAccess& access, uint32_t other_warp
       }
       if (copy != nullptr && !access.is_asynchronous() && access.pc() < note.pc) {
         return fmt::format(
-            "the slot is given back before this {}, by the {}, in an earlier turn of a loop: arrive after the last "
+            "the slot is released before this {}, by the {}, in an earlier turn of a loop: arrive after the last "
             "use; "
             "or, where each turn is a round of its own, wait for {} in each",
             verb, arrival, name(order_.barrier(copy->barrier)));
@@ -42,7 +42,7 @@ std::string RaceCause::in_arrivals(const PastAccess& access, uint32_t other_warp
             arrival);
       }
       const std::string sibling = unused_sibling(barrier, other_warp);
-      return fmt::format("the slot is given back before this {}, by the {}: arrive after the last use{}", verb, arrival,
+      return fmt::format("the slot is released before this {}, by the {}: arrive after the last use{}", verb, arrival,
                          sibling.empty()
                              ? std::string()
                              : fmt::format(", or wait for {} as well before the slot is filled again", sibling));
@@ -64,7 +64,7 @@ std::string RaceCause::in_waits_for_another(const PastAccess& access, const Oper
   const bool is_other = last != nullptr && barrier != copy.barrier && order_.barrier(barrier).is_for_copies;
   if (!is_other || last->arrivals < arrival.number) return {};
   return fmt::format(
-      "the last wait before this {0}{1}, was for {2}, and the copy brings bytes for {3}, whose slot was given back "
+      "the last wait before this {0}{1}, was for {2}, and the copy brings bytes for {3}, whose slot was released "
       "before that wait, by the arrival on {4}{5}: does this {0} name another slot than the one that was waited for?",
       access.writes() ? "write" : "read", line(last->pc).empty() ? std::string() : "," + line(last->pc),
       name(order_.barrier(barrier)), name(order_.barrier(copy.barrier)), name(order_.barrier(arrival.barrier)),

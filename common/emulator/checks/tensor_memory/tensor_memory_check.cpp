@@ -192,7 +192,7 @@ std::string cause_of(FindingLog& findings, const ClusterRecord& cluster, const T
   if (before.kind == TensorAccessKind::operation && now.kind != TensorAccessKind::operation) {
     if (before.known != nullptr) {
       if (const std::string arrival = early_arrival(cluster, now, *before.known); !arrival.empty()) {
-        return fmt::format("the accumulator is given back before this {}, by the {}: arrive after tcgen05.wait::ld",
+        return fmt::format("the accumulator is released before this {}, by the {}: arrive after tcgen05.wait::ld",
                            now.writes ? "store" : "load", arrival);
       }
     }
@@ -218,14 +218,14 @@ std::string cause_of(FindingLog& findings, const ClusterRecord& cluster, const T
   }
   if (before.warp != now.warp && now.known != nullptr) {
     if (const std::string arrival = early_arrival(cluster, before, *now.known); !arrival.empty()) {
-      return fmt::format("the accumulator is given back before the {}, by the {}: arrive after tcgen05.wait::{}",
+      return fmt::format("the accumulator is released before the {}, by the {}: arrive after tcgen05.wait::{}",
                          load ? "load" : "store", arrival, load ? "ld" : "st");
     }
   }
   if (conflict.flaw == TensorFlaw::not_waited) {
     return load
                ? "tcgen05.wait::ld is missing: the load may still be reading when its instruction has passed; the wait "
-                 "must stand before the arrival that gives the accumulator back"
+                 "must stand before the arrival that releases the accumulator"
                : "tcgen05.wait::st is missing: the store may still be writing when its instruction has passed; the "
                  "wait must stand before the barrier that tells others of it";
   }

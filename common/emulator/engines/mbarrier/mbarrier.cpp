@@ -215,7 +215,7 @@ std::string cause_of_surplus(const BarrierReference& reference, const Arrival& a
     const bool is_alone = reference.block->cluster->blocks.size() == 1;
     const std::string unused = again && is_alone ? unused_sibling(reference) : std::string();
     return "an arrival for the next phase, while the bytes of this one are still to come: nobody made it wait for the "
-           "phase to end, as a producer does by waiting until its slot is free; or the slot was given back by somebody "
+           "phase to end, as a producer does by waiting until its slot is free; or the slot was released by somebody "
            "who had not waited for the bytes" +
            (unused.empty() ? std::string() : fmt::format("; or is {} meant, which nobody has used yet?", unused));
   }

@@ -48,7 +48,7 @@ TEST_F(DeadlockTest, BlamesTheMbarrierAndNotTheClusterBarrierThatItsWaiterDoesNo
                                      64, {1, 1, 1});
   expect_words(text, {"[lane 0] mbarrier.try_wait", "waits for bar[2] to complete phase 0",
                       "likely cause: nobody has ever arrived at bar[2]: the first wait for it passed at once",
-                      "the slot has never been given back since", "waits at barrier.cluster"});
+                      "the slot has never been released since", "waits at barrier.cluster"});
 }
 
 TEST_F(DeadlockTest, FollowsAChainOfWaitsToItsEnd) {

@@ -80,7 +80,7 @@ TEST_F(RaceTest, IsSilentOnASlotThatIsHandedToAndFro) {
 
 TEST_F(RaceTest, FindsASlotThatIsReleasedBeforeItsLastRead) {
   expect_one(run(slot(wait(1, "%r7", "P"), wait(0, "%r6", "C") + "bar.warp.sync 0xffffffff;\n" + kFree + kRead)),
-             "race", {"is given back before this read", "arrival on bar[1]", "arrive after the last use"});
+             "race", {"is released before this read", "arrival on bar[1]", "arrive after the last use"});
 }
 
 TEST_F(RaceTest, FindsALaneThatReleasesForTheOthers) {
@@ -138,7 +138,7 @@ TEST_F(RaceTest, FindsASlotThatAThreadReleasesBeforeItsLastReadForAnotherToWrite
                             "@%first mbarrier.arrive.shared.b64 _, [bar];\n");
   expect_silence(run(produce + rounds("CONSUME", wait(0, "%r6", "C") + kRead + meet + kFree) + "END:\n"));
   expect_one(run(produce + rounds("CONSUME", wait(0, "%r6", "C") + meet + kFree + kRead) + "END:\n"), "race",
-             {"is given back before this read, by the arrival on bar[1]", "arrive after the last use"});
+             {"is released before this read, by the arrival on bar[1]", "arrive after the last use"});
 }
 
 TEST_F(RaceTest, FindsAMissingWaitGroupBeforeReuse) {
@@ -410,7 +410,7 @@ TEST_F(RaceTest, SaysThatAReadNamesAnotherSlotThanTheOneWaitedFor) {
   };
   expect_silence(run(read_at(128)));
   expect_one(run(read_at(0)), "race",
-             {"was for bar[1], and the copy brings bytes for bar[0], whose slot was given back before that wait",
+             {"was for bar[1], and the copy brings bytes for bar[0], whose slot was released before that wait",
               "does this read name another slot than the one that was waited for?"});
 }
 
@@ -420,7 +420,7 @@ TEST_F(RaceTest, SaysThatAReaderDoesNotWaitInALaterRound) {
       "nanosleep.u32 20000;\nsetp.ne.u32 %p4, %r5, 0;\n@%p4 bra READ;\n" + wait(0, "0", "C") + "READ:\n";
   const std::string text =
       text_of(run(slot(wait(1, "%r7", "P"), once + kRead + "bar.warp.sync 0xffffffff;\n" + kFree)));
-  EXPECT_NE(text.find("is given back before this read, by the arrival on bar[1]"), std::string::npos) << text;
+  EXPECT_NE(text.find("is released before this read, by the arrival on bar[1]"), std::string::npos) << text;
   EXPECT_NE(text.find("in an earlier turn of a loop"), std::string::npos) << text;
   EXPECT_NE(text.find("where each turn is a round of its own, wait for bar[0] in each"), std::string::npos) << text;
 }

@@ -153,7 +153,7 @@ TEST_F(TensorOrderTest, FindsAnAccumulatorThatIsGivenBackBeforeItIsLoaded) {
     const std::string text = text_of(run(body, kFiveWarps));
     EXPECT_NE(text.find("race: "), std::string::npos) << text;
     EXPECT_NE(text.find(line_of(body, "// second")), std::string::npos) << text;
-    EXPECT_NE(text.find("the accumulator is given back before"), std::string::npos) << text;
+    EXPECT_NE(text.find("the accumulator is released before"), std::string::npos) << text;
     EXPECT_NE(text.find("by the arrival on bar[1] at " + line_of(body, "mbarrier.arrive")), std::string::npos) << text;
   }
 }
