@@ -50,18 +50,18 @@ __device__ __forceinline__ void copy_rows(SparseRows& rows, int count) {
 // ---- 2. The consumer ------------------------------------------------------------------------------------------------
 
 /// One lane arrives for the warp, which has read what it needs, and the whole warp steps.
-__device__ __forceinline__ void give_back(ConsumerStage<kStages> stage) {
+__device__ __forceinline__ void release_for_warp(ConsumerStage<kStages> stage) {
   __syncwarp();                               // the other lanes' reads come before this lane's arrival
   if (elect_one()) stage.arrive();            // stage empty
   std::move(stage).release_without_signal();  // steps only
 }
 
 /// The sum of a row that has something in it. The stage is freed before the slow part.
-__device__ __forceinline__ float sum_and_give_back(ConsumerStage<kStages> stage, SparseRows& rows, int row) {
+__device__ __forceinline__ float sum_and_release(ConsumerStage<kStages> stage, SparseRows& rows, int row) {
   const float* numbers = rows.tile[stage.index()];
   float sum = 0;
   for (int i = lane_index(); i < rows.lengths[row]; i += kWarpSize) sum += numbers[i];
-  give_back(std::move(stage));
+  release_for_warp(std::move(stage));
   return add_over_warp(sum);
 }
 
@@ -70,16 +70,16 @@ __device__ __forceinline__ void sum_rows(SparseRows& rows, float* sums, int coun
   for (int row = 0; row < count; ++row) {
     auto stage = rows.ring.acquire_consumer();
     if (rows.lengths[row] == 0) {
-      give_back(std::move(stage));
+      release_for_warp(std::move(stage));
       if (lane_index() == 0) sums[row] = 0;
       continue;
     }
     if (rows.tile[stage.index()][0] == kSpoilt) {
-      give_back(std::move(stage));
+      release_for_warp(std::move(stage));
       if (lane_index() == 0) sums[row] = kSpoilt;
       continue;
     }
-    const float sum = sum_and_give_back(std::move(stage), rows, row);
+    const float sum = sum_and_release(std::move(stage), rows, row);
     if (lane_index() == 0) sums[row] = sum;
   }
 }

@@ -297,7 +297,7 @@ class CommandTest(TemporaryFolderTest):
         whole, part = stagecraft("time", program, **self.settings), stagecraft("time", "--timing=part", program, **self.settings)
         self.assertEqual((part.returncode, part.stdout, part.stderr), (0, whole.stdout, whole.stderr))
 
-    def test_run_tells_of_a_race_and_lets_the_program_go_on(self):
+    def test_run_reports_a_race_and_lets_the_program_go_on(self):
         self.skip_unless_set_up_by_the_command()
         program = pathlib.Path(os.environ["STAGECRAFT_BUILD"]) / "chapters" / "05_scopes_wrong_reads_after_the_scope"
         done = stagecraft("run", program, **self.settings)
@@ -347,7 +347,7 @@ class CommandTest(TemporaryFolderTest):
 
     def test_run_lets_a_program_succeed_that_does_what_the_chip_tolerates(self):
         self.skip_unless_set_up_by_the_command()
-        program = pathlib.Path(os.environ["STAGECRAFT_BUILD"]) / "chapters" / "08_tensor_memory_wrong_no_fence_behind_the_wait"
+        program = pathlib.Path(os.environ["STAGECRAFT_BUILD"]) / "chapters" / "08_tensor_memory_wrong_no_fence_after_the_wait"
         done = stagecraft("run", program, **self.settings)
         self.assertIn("stagecraft: missing tcgen05 fence in kernel multiply_tile", done.stderr)
         self.assertIn("not promised by PTX, though the chip seems to tolerate it", done.stderr)
