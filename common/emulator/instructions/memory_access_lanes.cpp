@@ -354,10 +354,10 @@ template <typename Address, Base Kind>
   } else {
     using Lanes = std::conditional_t<Kind == Base::wide, U64, U32>;
     const auto* base = cells<Lanes>(static_cast<const std::byte*>(fragment.registers) + access.base);
-    const auto stand_in = static_cast<Address>(static_cast<Address>(base[__builtin_ctz(mask)].value) + offset);
+    const auto substitute = static_cast<Address>(static_cast<Address>(base[__builtin_ctz(mask)].value) + offset);
     for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
       const auto own = static_cast<Address>(static_cast<Address>(base[lane].value) + offset);
-      addresses[lane] = (mask >> lane & 1) != 0 ? own : stand_in;
+      addresses[lane] = (mask >> lane & 1) != 0 ? own : substitute;
     }
   }
 }

@@ -206,7 +206,7 @@ std::optional<uint64_t> AddressRegion::take(uint64_t bytes) {
   return start;
 }
 
-void AddressRegion::give_back(uint64_t start, uint64_t bytes) {
+void AddressRegion::release(uint64_t start, uint64_t bytes) {
   auto after = free_.lower_bound(start);
   if (after != free_.end() && start + bytes == after->first) {
     bytes += after->second;
@@ -226,7 +226,7 @@ void DeviceMemory::forget_oldest_freed() {
   const Freed& oldest = freed_.front();
   AddressRegion& region = region_of(oldest.allocation.kind);
   if (&region == &host_region_) set_accessible(oldest.range_start, oldest.range_bytes, true);
-  region.give_back(oldest.range_start, oldest.range_bytes);
+  region.release(oldest.range_start, oldest.range_bytes);
   freed_.pop_front();
 }
 
@@ -286,7 +286,7 @@ bool DeviceMemory::release(uint64_t address) {
   if (found->second.kind == AllocationKind::heap) heap_used_ -= of_heap(found->second.size);
   if (found->second.size != 0) discard_pages(address, found->second.size);
   if (found->second.kind == AllocationKind::parameters) {  // one per launch: they would displace all others
-    region.give_back(range_start, range_bytes);
+    region.release(range_start, range_bytes);
   } else {
     if (&region == &host_region_) set_accessible(range_start, range_bytes, false);
     freed_.push_back({std::move(found->second), range_start, range_bytes});

@@ -112,7 +112,7 @@ class AddressRegion {
   bool contains(uint64_t address) const { return address - start_ < end_ - start_; }
   /// Returns the start of `bytes` addresses that nothing uses.
   std::optional<uint64_t> take(uint64_t bytes);
-  void give_back(uint64_t start, uint64_t bytes);
+  void release(uint64_t start, uint64_t bytes);
 
  private:
   uint64_t start_ = 0, end_ = 0;

@@ -105,9 +105,9 @@ MemorySystem::Request& MemorySystem::request_at(uint32_t group, LineRequest line
 }
 
 MemorySystem::Found MemorySystem::look_up(uint32_t half, LineRequest line) {
-  const bool at_home = home_of(line) == half;
-  const CacheLines::Read own = halves_[half].read(line, at_home);
-  if (own.missing == 0 || at_home) return {&own.arrives, nullptr, 0, own.missing};
+  const bool is_home = home_of(line) == half;
+  const CacheLines::Read own = halves_[half].read(line, is_home);
+  if (own.missing == 0 || is_home) return {&own.arrives, nullptr, 0, own.missing};
   const CacheLines::Read home = halves_[half ^ 1].read(request_of(line_of(line), own.missing), true);
   return {&own.arrives, &home.arrives, own.missing, home.missing};
 }

@@ -15,13 +15,13 @@ namespace {
 
 constexpr size_t kMostOps = size_t{1} << 22;
 
-bool tells_of_other_clusters(const ptx::Operand& operand) {
+bool depends_on_other_clusters(const ptx::Operand& operand) {
   if (operand.kind == ptx::OperandKind::special) {
     const ptx::SpecialRegister* known = ptx::find_special_register(operand.name);
     return known == nullptr || !known->own_cluster_only;
   }
   return std::any_of(operand.list.begin(), operand.list.end(),
-                     [](const ptx::Operand& inner) { return tells_of_other_clusters(inner); });
+                     [](const ptx::Operand& inner) { return depends_on_other_clusters(inner); });
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ void FunctionTranslator::run() {
     const ptx::Instruction& instruction = function.body[current_];
     starts_.push_back(next_pc());
     if (traits_[current_].reach == Reach::other_clusters ||
-        std::any_of(instruction.operands.begin(), instruction.operands.end(), tells_of_other_clusters)) {
+        std::any_of(instruction.operands.begin(), instruction.operands.end(), depends_on_other_clusters)) {
       kernel().clusters_interact = true;
     }
     if (!late_results_.empty()) guard_late_results(instruction);

@@ -28,7 +28,7 @@ std::string arrival_for_others(const ClusterRecord& cluster, uint32_t warp, uint
 
 /// " at ring.cu:41": the arrival of a warp in the first phase of a barrier, if all who have arrived there wait there as
 /// well, like this warp, so that the phase is one for others; empty: it is not so.
-std::string arrival_by_itself(const ClusterRecord& cluster, uint32_t warp, const BarrierOrder& barrier) {
+std::string arrival_among_waiters(const ClusterRecord& cluster, uint32_t warp, const BarrierOrder& barrier) {
   const ClusterOrder& order = cluster.order();
   const PhaseNote* own = nullptr;
   bool others_arrive = false;
@@ -71,7 +71,7 @@ void report_stale_wait(FindingLog& findings, const ClusterRecord& cluster, uint3
         "the question is asked once only. In an earlier round the answer was no, and the thread went on: it is a round "
         "behind since. Ask again until the answer is yes: `while (!try_wait(...)) {{}}`");
   }
-  const std::string own = note.phases == 0 ? arrival_by_itself(cluster, warp, barrier)
+  const std::string own = note.phases == 0 ? arrival_among_waiters(cluster, warp, barrier)
                                            : arrival_for_others(cluster, warp, note.phases - 1, barrier);
   // Who announces bytes does not end the phase alone, and may well be among those who wait for them.
   if (!own.empty() && note.phases != 0 && barrier.is_for_copies) {

@@ -123,7 +123,7 @@ std::string WaitCause::passed_between(const ConflictSide& first, const ConflictS
   return passed_before_first(second);
 }
 
-std::string WaitCause::let_pass_by_itself(const ConflictSide& side) const {
+std::string WaitCause::let_pass_by_own_warp(const ConflictSide& side) const {
   const auto [index, last] = last_wait_of(side);
   if (last == nullptr || last->phases == 0) return {};
   const BarrierOrder& barrier = order_.barrier(index);

@@ -60,7 +60,7 @@ class WaitCause {
   /// waited for a copy, or passed at once, or nothing is known of it.
   std::string last_wait_let_pass(const ConflictSide& side) const;
   /// Where the phase that a side's thread waited for last was ended by its own warp alone; empty: it was not.
-  std::string let_pass_by_itself(const ConflictSide& side) const;
+  std::string let_pass_by_own_warp(const ConflictSide& side) const;
   /// " at ring.cu:41 for empty[0]": the wait of a side's threads that follows its access; empty: none is known.
   std::string wait_after(const ConflictSide& side) const;
   /// Where other lanes of the side's warp still wait at a barrier, or have waited at one that the other warp arrives

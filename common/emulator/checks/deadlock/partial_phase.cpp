@@ -52,7 +52,7 @@ std::map<std::pair<const machine::Block*, uint32_t>, Arrivals> arrivals_of(const
 
 }  // namespace
 
-std::string Sleepers::arrivals_at_home(const Fragment& waiter, const Mbarrier& barrier) const {
+std::string Sleepers::arrivals_in_own_block(const Fragment& waiter, const Mbarrier& barrier) const {
   const machine::Block* own = cluster_.block_of(waiter.wait.address);
   const uint32_t offset = waiter.wait.address & machine::kSharedOffsetMask;
   // The instruction by which a block's threads, and nobody else, have arrived at its barrier in this phase.
@@ -211,7 +211,7 @@ Cause Sleepers::cause_of_missing_arrivals(const Group& group, const Mbarrier& ba
   const Kernel& kernel = *first.grid().kernel;
   if (const std::string missing = lanes_missing(first, barrier); !missing.empty()) return {9, missing};
   if (const std::string elsewhere = arrivals_at_another_block(group); !elsewhere.empty()) return {9, elsewhere};
-  if (const std::string home = arrivals_at_home(first, barrier); !home.empty()) return {8, home};
+  if (const std::string home = arrivals_in_own_block(first, barrier); !home.empty()) return {8, home};
   if (const std::string silent = companion_that_never_arrived(group, barrier); !silent.empty()) return {9, silent};
   if (const std::string lanes = lanes_left_out(first, barrier); !lanes.empty()) return {9, lanes};
   if (const std::string sides = sides_that_wait_for_each_other(group, barrier); !sides.empty()) return {8, sides};

@@ -171,7 +171,7 @@ class Sleepers {
   std::string arrivals_at_another_block(const Group& group) const;
   /// Where all who arrived are of the barrier's own block, and those of another arrived at its own; empty: it is not
   /// so.
-  std::string arrivals_at_home(const machine::Fragment& waiter, const machine::Mbarrier& barrier) const;
+  std::string arrivals_in_own_block(const machine::Fragment& waiter, const machine::Mbarrier& barrier) const;
   /// Lanes that arrived in the phase before and have exited, so that this one does not end; empty: there are none.
   std::string lanes_missing(const machine::Fragment& waiter, const machine::Mbarrier& barrier) const;
   // Where phases have ended (mbarrier_cause.cpp):

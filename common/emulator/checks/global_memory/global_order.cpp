@@ -161,8 +161,8 @@ bool GlobalMemoryCheck::has_read_before(const Present& now, const GlobalCell& ce
 bool GlobalMemoryCheck::is_fenced(Present& now, const GlobalRecord& past, LaneMask past_lanes) {
   const auto knows_fence = [&](uint32_t cluster, const ProxyFence& fence) {
     if (cluster == now.state.number && fence.warp == now.warp && (fence.lanes & now.lanes) != 0) return true;
-    GlobalRecord stand_in{.cluster = cluster, .agent = fence.warp, .time = fence.time};
-    return knows(now, stand_in, fence.lanes & (~fence.lanes + 1), now.lanes);
+    GlobalRecord substitute{.cluster = cluster, .agent = fence.warp, .time = fence.time};
+    return knows(now, substitute, fence.lanes & (~fence.lanes + 1), now.lanes);
   };
   const bool same_work = history_->is_of_current_work(past.cluster);
   const auto covered_by = [&](uint32_t cluster, const ProxyFence& fence, LaneMask lanes) -> LaneMask {

@@ -82,14 +82,14 @@ void GlobalShadow::split(GlobalSector& sector, uint32_t shift) {
   }
   bytes_ += bytes_of_parts(shift);
   if (before == 0) return;
-  parts_.give_back(before);
+  parts_.release(before);
   bytes_ -= bytes_of_parts(from.shift);
 }
 
 void GlobalShadow::drop_parts(GlobalSector& sector) {
   if (sector.parts == 0) return;
   bytes_ -= bytes_of_parts(parts_.of(sector).shift);
-  parts_.give_back(sector.parts);
+  parts_.release(sector.parts);
   sector.parts = 0;
 }
 

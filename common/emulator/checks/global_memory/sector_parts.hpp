@@ -93,7 +93,7 @@ class CellArrays {
     spare_.pop_back();
     return number;
   }
-  void give_back(uint32_t number) { spare_.push_back(number); }
+  void release(uint32_t number) { spare_.push_back(number); }
   GlobalCell* operator[](uint32_t number) { return (*chunks_[number / kPerChunk])[number % kPerChunk].data(); }
 
  private:
@@ -120,9 +120,9 @@ class PartsOfSectors {
     return of(sector);
   }
   /// @param parts  of a sector
-  void give_back(uint32_t parts) {
+  void release(uint32_t parts) {
     const uint32_t number = (parts >> 1) - 1;
-    return (parts & 1) != 0 ? bytes_.give_back(number) : words_.give_back(number);
+    return (parts & 1) != 0 ? bytes_.release(number) : words_.release(number);
   }
 
  private:

@@ -45,7 +45,7 @@ struct PastAccess {
   bool is_like(const PastAccess& other) const {
     return agent == other.agent && ((pc_and_flags ^ other.pc_and_flags) & (kStrong | kWrites)) == 0;
   }
-  bool is_same_but_for_lanes(const PastAccess& other) const {
+  bool is_same_except_lanes(const PastAccess& other) const {
     return agent == other.agent && time == other.time && pc_and_flags == other.pc_and_flags;
   }
 };

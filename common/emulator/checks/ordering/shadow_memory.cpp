@@ -133,7 +133,7 @@ uint32_t ShadowMemory::own_resolved(const Cells& cells) {
     const PastAccess read = history.reads[i];
     const auto end = history.reads.begin() + static_cast<std::ptrdiff_t>(kept);
     const auto same = std::find_if(history.reads.begin(), end,
-                                   [&](const PastAccess& other) { return other.is_same_but_for_lanes(read); });
+                                   [&](const PastAccess& other) { return other.is_same_except_lanes(read); });
     if (same == end) {
       history.reads[kept++] = read;
     } else {
@@ -158,7 +158,7 @@ void ShadowMemory::add_resolved_read(uint32_t number, const PastAccess& read) {
   History& history = histories_[number];
   for (PastAccess& before : history.reads) {
     if (!before.is_like(read)) continue;
-    if (before.is_same_but_for_lanes(read)) {
+    if (before.is_same_except_lanes(read)) {
       before.lanes |= read.lanes;
       return;
     }

@@ -240,7 +240,7 @@ void ShadowMemory::drop_reads(uint32_t number, IsOver&& is_over) {
 template <typename Matters>
 void ShadowMemory::add_resolved_write(uint32_t number, const PastAccess& write, Matters&& matters) {
   History& history = histories_[number];
-  if (history.write.is_same_but_for_lanes(write)) {
+  if (history.write.is_same_except_lanes(write)) {
     history.write.lanes |= write.lanes;
     return;
   }

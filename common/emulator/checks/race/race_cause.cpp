@@ -132,7 +132,7 @@ std::string RaceCause::between_threads(const PastAccess& before, const PresentAc
     const PastAccess& access = first ? before : now.record;
     const uint32_t other = first ? now.warp : before.agent;
     if (std::string cause = waits_.in_waits_without_lane(side_of(access), other); !cause.empty()) return cause;
-    if (std::string cause = waits_.let_pass_by_itself(side_of(access)); !cause.empty()) return cause;
+    if (std::string cause = waits_.let_pass_by_own_warp(side_of(access)); !cause.empty()) return cause;
     if (std::string cause = waits_.passed_before_first(side_of(access)); !access.writes() && !cause.empty()) {
       return cause;
     }

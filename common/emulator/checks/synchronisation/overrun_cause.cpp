@@ -48,13 +48,13 @@ std::string arrival_of_waiter(const ClusterRecord& cluster, const machine::Barri
   const auto& waits = order.warp(order.warp_number(*event.fragment)).waits;
   const auto wait = waits.find(order.find_barrier(event.block->rank, event.offset));
   if (wait == waits.end() || wait->second.phases == 0) return {};
-  bool by_itself = false, by_others = false;
+  bool by_own_warp = false, by_others = false;
   barrier.phases.for_each(wait->second.phases - 1, [&](const PhaseNote& note) {
     if (note.kind == PhaseNote::Kind::wait) return;
     const bool own = note.block == &event.fragment->block() && note.warp == event.fragment->warp->index;
-    (own ? by_itself : by_others) = true;
+    (own ? by_own_warp : by_others) = true;
   });
-  if (by_itself || !by_others) return {};
+  if (by_own_warp || !by_others) return {};
   const std::string name = name_of(cluster, barrier), other = unused_barrier(cluster, event, name, true);
   return fmt::format(
       "this warp waits for {} itself{}, and others arrive there: is the arrival meant for {}?", name,

@@ -119,7 +119,7 @@ void RemoteExitCheck::block_finished(ClusterRecord& cluster, const machine::Bloc
   }
 }
 
-std::string RemoteExitCheck::arrival_at_home(const ClusterRecord& cluster, uint32_t rank, const Remote& remote) {
+std::string RemoteExitCheck::arrival_in_own_block(const ClusterRecord& cluster, uint32_t rank, const Remote& remote) {
   const ClusterOrder& order = cluster.order();
   const uint32_t warps = order.warps_per_block(), home = remote.warp / warps;
   const auto& arrivals = order.warp(remote.warp).arrivals;
@@ -165,8 +165,8 @@ void RemoteExitCheck::cluster_finished(ClusterRecord& cluster) {
     finding.likely_cause =
         "the block must not end before: let all blocks of the cluster meet at its end (barrier.cluster.arrive and "
         ".wait, cluster.sync()), or let it wait for an mbarrier on which the other block arrives last";
-    if (std::string at_home = arrival_at_home(cluster, rank, remote); !at_home.empty()) {
-      finding.likely_cause = std::move(at_home);
+    if (std::string meant = arrival_in_own_block(cluster, rank, remote); !meant.empty()) {
+      finding.likely_cause = std::move(meant);
     }
     const uint32_t barrier =
         remote.is_commit ? cluster.order().find_barrier(rank, remote.offset) : ClusterOrder::kNoBarrier;

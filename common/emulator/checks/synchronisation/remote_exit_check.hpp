@@ -59,7 +59,7 @@ class RemoteExitCheck final : public MemoryCheck {
   void commit_arrived(const ClusterRecord& cluster, const machine::BarrierEvent& event);
   /// Where the warp that made an access arrives twice in a phase at a barrier of its own block, and never at that of
   /// the block of rank `rank`, which waits for its own; empty: it does not.
-  static std::string arrival_at_home(const ClusterRecord& cluster, uint32_t rank, const Remote& remote);
+  static std::string arrival_in_own_block(const ClusterRecord& cluster, uint32_t rank, const Remote& remote);
   static bool is_known(const ClusterOrder& order, uint32_t rank, const Remote& remote);
 
   PerCluster<State> states_;
