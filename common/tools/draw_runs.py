@@ -50,7 +50,7 @@ FIGURES = [
     Figure("chapters/11_cta_pairs/pair.svg", figures.draw_pair, "chapters/11_cta_pairs_solution Chapter11.Todo6And7APairWithRings 1"),
     Figure("chapters/12_persistent_scheduling/throttle.svg", charts.draw_throttle,
            "chapters/12_persistent_scheduling_solution Chapter12.Todo7LaunchControlTakesOverBlocksThatHaveNotStarted 1"),
-    Figure("chapters/13_sm100_gemm/slices.svg", charts.draw_slices, "chapters/13_sm100_gemm_solution Chapter13.Todo4And5TheBuffersGoRound 2"),
+    Figure("chapters/13_sm100_gemm/slices.svg", charts.draw_slices, "chapters/13_sm100_gemm_solution Chapter13.Todo4And5TheBuffersAreUsedInTurn 2"),
     Figure("chapters/14_block_scaled/two_rings.svg", charts.draw_two_rings,
            "chapters/14_block_scaled_solution Chapter14.Todo6To8EachKTileIsScaledSeparately 3"),
     Figure("chapters/15_hopper_twin/ping_pong.svg", charts.draw_ping_pong,
@@ -64,7 +64,7 @@ FIGURES = [
            "chapters/11_cta_pairs_solution Chapter11.Todo6And7APairWithRings 2",
            "chapters/12_persistent_scheduling_solution Chapter12.Todo7LaunchControl 2",
            "chapters/13_sm100_gemm_solution Chapter13.Todo9And13CIsAdded 2",
-           "chapters/14_block_scaled_solution Chapter14.Todo4And5TheRingOfTilesGoesRound 6",
+           "chapters/14_block_scaled_solution Chapter14.Todo4And5TheStagesOfTheRingAreUsedAgain 6",
            "chapters/15_hopper_twin_solution Chapter15.Todo6WarpgroupsTakeTurns 2"),
 ]
 

@@ -362,7 +362,7 @@ void expect_a_ring() {
   }
 }
 
-TEST(PipelineTest, GoesRoundTheStagesAndTurnsThePhaseAtTheWrap) {
+TEST(PipelineTest, StepsThroughTheStagesAndFlipsThePhaseAtTheWrap) {
   expect_a_ring<1>();
   expect_a_ring<2>();
   expect_a_ring<3>();

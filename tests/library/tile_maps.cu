@@ -138,7 +138,7 @@ TEST_F(TileMapTest, DescribesEveryTypeAndSwizzleInBothMajors) {
   expect_every_swizzle_along_m_or_n<__nv_fp8_e5m2>(bytes);
 }
 
-TEST_F(TileMapTest, TakesStrideAndFillAsTold) {
+TEST_F(TileMapTest, TakesStrideAndFillAsGiven) {
   EXPECT_EQ((map_of<Tile<__nv_bfloat16, 128, 64>>(300, 200, 512, OutOfBounds::nan)),
             (Fields{0x10000,
                     TensorElement::bf16,

@@ -168,7 +168,7 @@ TEST_F(BadInputTest, PairsOfBlocksWithoutACluster) {
                                              "has no peer"});
 }
 
-TEST_F(BadInputTest, GridAndBlockThatTheChipHasNot) {
+TEST_F(BadInputTest, GridAndBlockThatTheChipCannotHold) {
   empty<<<0, 1>>>();
   expect_refused(cudaErrorInvalidConfiguration, {"a grid of (0,1,1) blocks; legal are"});
   empty<<<dim3(1, 65536), 1>>>();

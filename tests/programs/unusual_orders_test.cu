@@ -206,7 +206,7 @@ __global__ void letter_box(const uint32_t* in, uint32_t* out, int rows) {
 }
 
 /// A ring of four blocks: each adds its quarter of a row to a sum that the block before has sent, and sends it on.
-__global__ void __cluster_dims__(4) sums_that_go_round(const uint32_t* in, uint32_t* out, int rows) {
+__global__ void __cluster_dims__(4) sums_passed_around(const uint32_t* in, uint32_t* out, int rows) {
   __shared__ uint32_t inbox[2];
   __shared__ uint64_t came[2], gone[2];  // gone: the next block has read what was sent it
   const uint32_t rank = block_rank(), next = (rank + 1) % 4, before = (rank + 3) % 4;
@@ -307,8 +307,8 @@ TEST_F(UnusualOrdersTest, ALetterBoxInTensorMemory) {
   expect_row_sums();
 }
 
-TEST_F(UnusualOrdersTest, SumsThatGoRound) {
-  sums_that_go_round<<<4, 32>>>(in, out, kRows);
+TEST_F(UnusualOrdersTest, SumsPassedAround) {
+  sums_passed_around<<<4, 32>>>(in, out, kRows);
   expect_row_sums();
 }
 

@@ -77,7 +77,7 @@ TEST(Chapter07, Todo1To3ABoxComesFromItsPlaceInTheMatrix) {
   }
 }
 
-TEST(Chapter07, Todo3WhatLiesOutsideReadsAsZero) {
+TEST(Chapter07, Todo3WhatIsOutsideReadsAsZero) {
   for (const auto& [rows, columns] : {std::pair{40, 68}, {3, 4}, {1, 100}, {21, 32}}) {
     const auto matrix = random_values<float>(rows * columns, fresh_seed() + rows);
     for (const auto& [row, column] : {std::pair{rows - 3, columns - 4}, {-2, -8}, {rows, columns}, {-1000, 1000}}) {

@@ -116,7 +116,7 @@ void expect_known(int m, int n, int tiles, int buffers) {
 }
 
 TEST_F(Chapter13, Todo4And5ASliceForEachBuffer) { expect_known(128, 64, 1, 2); }
-TEST_F(Chapter13, Todo4And5TheBuffersGoRound) {
+TEST_F(Chapter13, Todo4And5TheBuffersAreUsedInTurn) {
   ASSERT_NO_FATAL_FAILURE(expect_known(128, 128, 1, 2));
   ASSERT_NO_FATAL_FAILURE(expect_known(384, 128, 3, 2));
   ASSERT_NO_FATAL_FAILURE(expect_known(256, 128, 2, 1));

@@ -351,7 +351,7 @@ TEST_F(Chapter14, Todo4And5TheScaleFactorsOfAllColumnsAreThere) {
   ASSERT_NO_FATAL_FAILURE(expect_product<Nvfp4>(128, 256, 256, 1));
 }
 
-TEST_F(Chapter14, Todo4And5TheRingOfTilesGoesRound) {
+TEST_F(Chapter14, Todo4And5TheStagesOfTheRingAreUsedAgain) {
   for (const size_t k_tiles : {2, 4, 5, 9}) {
     ASSERT_NO_FATAL_FAILURE(expect_product<Mxfp8>(128, 128, 128 * k_tiles, 1));
   }

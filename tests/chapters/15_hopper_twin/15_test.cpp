@@ -135,7 +135,7 @@ void expect_known(int m, int n, int tiles) {
 }
 
 TEST_F(Chapter15, Todo2SumsLeaveTheirRegisters) { expect_known(128, 64, 1); }
-TEST_F(Chapter15, Todo2TheBuffersGoRound) {
+TEST_F(Chapter15, Todo2TheBuffersAreUsedInTurn) {
   ASSERT_NO_FATAL_FAILURE(expect_known(128, 128, 1));
   ASSERT_NO_FATAL_FAILURE(expect_known(384, 128, 3));
 }
@@ -172,7 +172,7 @@ void expect_product(TwinKernel kernel, int m, int n, int k, int clusters) {
 }
 
 TEST_F(Chapter15, Todo3To5ATileInOneStepOfK) { expect_product(TwinKernel::cooperative, 128, 128, 64, 1); }
-TEST_F(Chapter15, Todo3To5TheRingGoesRound) {
+TEST_F(Chapter15, Todo3To5TheStagesOfTheRingAreUsedAgain) {
   for (const int steps : {2, 4, 5, 11}) {
     ASSERT_NO_FATAL_FAILURE(expect_product(TwinKernel::cooperative, 128, 128, 64 * steps, 1));
   }

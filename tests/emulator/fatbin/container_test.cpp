@@ -35,7 +35,7 @@ std::string error_of(Body&& body) {
 
 class ContainerCompressionTest : public testing::TestWithParam<Compression> {};
 
-TEST_P(ContainerCompressionTest, GivesBackTheTextThatWasEmbedded) {
+TEST_P(ContainerCompressionTest, ReturnsTheTextThatWasEmbedded) {
   const std::string bytes = ContainerBuilder().add(EntryKind::ptx, kSm100a, long_text(), GetParam()).build();
   const std::vector<Entry> entries = read_container(bytes_of(bytes));
   ASSERT_EQ(entries.size(), 1u);

@@ -547,7 +547,7 @@ TEST_F(MemoryAccessTest, ReportsUseAfterFree) {
   EXPECT_NE(message_of(result).find("which has been freed"), std::string::npos) << message_of(result);
 }
 
-TEST_F(MemoryAccessTest, RefusesWhatPtxHasNot) {
+TEST_F(MemoryAccessTest, RefusesWhatPtxDoesNotHave) {
   EXPECT_NE(refusal_of("ld.global.v8.b16 {%h0,%h1,%h2,%h3,%h4,%h5,%h6,%h7}, [%out];"), "");
   EXPECT_EQ(
       refusal_of("ld.shared.v8.b32 {%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7}, [%r9];"),

@@ -178,7 +178,7 @@ TEST_F(SynchronisationTest, VotesMatchesAndReductionsCountMembersOnly) {
   EXPECT_EQ(result.diagnostics.at(0).place.lanes, 0xfu);
 }
 
-TEST_F(SynchronisationTest, TilesOfAWarpMeetEachByThemselves) {
+TEST_F(SynchronisationTest, TilesOfAWarpMeetEachOnItsOwn) {
   // Cooperative groups does the same: one instruction for all lanes, each naming the 8 lanes of its tile.
   const std::string body = R"(
     mov.u32 %r1, %laneid; and.b32 %r2, %r1, -8; mov.b32 %r3, 255; shl.b32 %r3, %r3, %r2;

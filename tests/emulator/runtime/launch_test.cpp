@@ -40,7 +40,7 @@ TEST_F(LaunchTest, RunsAKernelOfTheFatBinary) {
   EXPECT_EQ(said(), "");
 }
 
-TEST_F(LaunchTest, RefusesAGridThatTheChipHasNot) {
+TEST_F(LaunchTest, RefusesAGridThatTheChipCannotHold) {
   const Program program(Program::with_ptx(kEmpty));
   EXPECT_EQ(launch_empty(program, {0}, {1}), cudaErrorInvalidConfiguration);
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "kernel kernel: a grid of (0,1,1) blocks; legal are 1 to 2147483647",
@@ -93,7 +93,7 @@ TEST_F(LaunchTest, SaysOnceThatAnAttributeCannotBeSet) {
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "attribute 18 cannot be set", said());
 }
 
-TEST_F(LaunchTest, WantsAnOptInForMoreThan48KiBOfSharedMemory) {
+TEST_F(LaunchTest, NeedsAnOptInForMoreThan48KiBOfSharedMemory) {
   const Program program(Program::with_ptx(kEmpty));
   EXPECT_EQ(launch_empty(program, {1}, {1}, 48 << 10), cudaSuccess);
   EXPECT_EQ(launch_empty(program, {1}, {1}, (48 << 10) + 1), cudaErrorInvalidValue);

@@ -54,7 +54,7 @@ TEST_F(SpecialRegistersTest, EachNameIsThereOnce) {
   }
 }
 
-TEST_F(SpecialRegistersTest, ThoseThatTellOfOtherClustersKeepTheGridWhole) {
+TEST_F(SpecialRegistersTest, ThoseThatDependOnOtherClustersKeepTheGridWhole) {
   for (const ptx::SpecialRegister& known : ptx::special_registers()) {
     if (known.special == Special::none) continue;
     const Kernel& kernel = compile_body(mov(known));

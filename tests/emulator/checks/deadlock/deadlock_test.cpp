@@ -371,7 +371,7 @@ TEST_F(DeadlockTest, SaysThatAWarpWaitsForItself) {
                 "there: is it to wait for another barrier?"});
 }
 
-TEST_F(DeadlockTest, NamesTheMeetingOfTheRoleThatIsToGiveASlotBack) {
+TEST_F(DeadlockTest, NamesTheMeetingOfTheRoleThatIsToReleaseASlot) {
   expect_words(
       report_of(if_warp(0, wait(1, 1, "A") + wait(0, 0, "B") + wait(1, 0, "C") + "bar.sync 0;\n") + arrive(0) +
                     "bar.sync 0;\n" + arrive(1) + "END:\n",

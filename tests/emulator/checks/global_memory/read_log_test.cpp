@@ -11,7 +11,7 @@ namespace {
 
 using Addresses = std::array<uint64_t, machine::kWarpSize>;
 
-TEST(ReadLogTest, GivesBackWhatWasAdded) {
+TEST(ReadLogTest, ReturnsWhatWasAdded) {
   std::mt19937 engine(1);
   const auto random = [&engine] { return static_cast<uint32_t>(engine()); };
   ReadLog log;

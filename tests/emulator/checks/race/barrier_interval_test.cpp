@@ -33,7 +33,7 @@ std::string rounds(uint32_t count, const std::string& work, const std::string& e
 
 constexpr uint32_t kMoreThanFit = 10000;
 
-TEST_F(BarrierIntervalTest, RemembersMoreReadsThanItPutsOff) {
+TEST_F(BarrierIntervalTest, RemembersMoreReadsThanItDefers) {
   // Warp 1 writes at the end what was read in early rounds only.
   const std::string read = R"(min.u32 %r4, %r1, 200; add.u32 %r4, %r4, %lane; mad.lo.u32 %r4, %r4, 4, %r9;
     ld.shared.u32 %r5, [%r4];)";
@@ -199,7 +199,7 @@ TEST_F(PageLedgerTest, RemembersThatSomeLanesOfAWarpHaveRead) {
   EXPECT_TRUE(writes(kPage + 4, 4, kLater, 0x1));
 }
 
-TEST_F(PageLedgerTest, TakesThePartOfARowThatLiesInThePage) {
+TEST_F(PageLedgerTest, TakesThePartOfARowThatIsInThePage) {
   EXPECT_TRUE(access(true, kPage - 64, 8, kNow, 0xffffffffu, 8));  // lanes 8 and on begin with the page
   EXPECT_FALSE(access(false, kPage, 8, kNow, 0x0000ff00u, 8));
   EXPECT_TRUE(access(false, kPage - 64, 8, kNow, 0x0000ff00u, 8));

@@ -132,7 +132,7 @@ TEST_F(PartsTest, TellNoMoreThanAWholeGrid) {
   EXPECT_EQ(result.diagnostics.front().place.block_x, kBlocks - 1);
 }
 
-TEST_F(PartsTest, TellOfOtherFlawsOnceToo) {
+TEST_F(PartsTest, ReportOtherFlawsOnceToo) {
   const std::string body = R"(st.shared.u32 [%own], %thread;
 bar.sync 0;
 mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd0, %r1, 256; add.u64 %rd0, %rd0, %out; @!%first bra DONE;
@@ -148,7 +148,7 @@ DONE:
   EXPECT_EQ(result.diagnostics[1].kind, "missing wait");
 }
 
-TEST_F(PartsTest, TellOfUnfreedTensorMemoryOnce) {
+TEST_F(PartsTest, ReportUnfreedTensorMemoryOnce) {
   const std::string body = R"(setp.ne.u32 %p0, %warp, 0;
 @%p0 bra DONE;
 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [tile], 32;

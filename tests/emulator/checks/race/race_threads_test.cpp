@@ -84,7 +84,7 @@ TEST_F(RaceTest, OrdersOnlyTheLanesThatSynchronise) {
   expect_one(run(fmt::format(fmt::runtime(body), 16), {.threads = 32}), "race", {"f.cu:12", "f.cu:1"});
 }
 
-TEST_F(RaceTest, OrdersTilesThatSynchroniseInOneInstructionEachByItself) {
+TEST_F(RaceTest, OrdersTilesThatSynchroniseInOneInstructionEachOnItsOwn) {
   const std::string between = "and.b32 %r3, %lane, -16; mov.b32 %r4, 65535; shl.b32 %r3, %r4, %r3; bar.warp.sync %r3;";
   expect_silence(run(exchange(8, between), {.threads = 32}));
   expect_one(run(exchange(16, between), {.threads = 32}), "race", {"f.cu:6", "f.cu:1"});
@@ -96,7 +96,7 @@ TEST_F(RaceTest, FindsAWriteThatNothingKeepsBehindTheReads) {
   expect_silence(run(reads + "bar.sync 0;\nst.shared.u32 [%own], %r2;"));
 }
 
-TEST_F(RaceTest, TellsOfWarpsThatWriteTheSameValueThatTheChipToleratesIt) {
+TEST_F(RaceTest, SaysOfWarpsThatWriteTheSameValueThatTheChipToleratesIt) {
   const auto tolerated = [this](const std::string& body) {
     const machine::LaunchResult result = run(body);
     EXPECT_EQ(result.diagnostics.size(), 1u) << text_of(result);
@@ -170,7 +170,7 @@ TEST_F(RaceTest, DoesNotTakeAnExchangeForABarrier) {
              "race", {"f.cu:6", "f.cu:3"});
 }
 
-TEST_F(RaceTest, TellsOfDifferentValuesEvenBehindEqualOnes) {
+TEST_F(RaceTest, ReportsDifferentValuesEvenAfterEqualOnes) {
   // The same two lines, twice: first both warps write 7, then each its number.
   const machine::LaunchResult result = run(R"(mov.u32 %r1, 7; mov.u32 %r2, 0;
     AGAIN:

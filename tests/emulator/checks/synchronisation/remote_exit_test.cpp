@@ -70,7 +70,7 @@ TEST_F(RemoteExitTest, FindsAnAccessAfterTheArrivalThatTheTargetWaitsFor) {
 }
 
 // Each block is to arrive at the second barrier of both; each waits for its own.
-TEST_F(RemoteExitTest, NamesAnArrivalAtHomeThatIsMeantForTheTarget) {
+TEST_F(RemoteExitTest, NamesAnArrivalInItsOwnBlockThatIsMeantForTheTarget) {
   const auto body = [](uint32_t other) {
     return std::string(
                "@%first mbarrier.init.shared.b64 [bar], 32;\n@%first mbarrier.init.shared.b64 [bar+8], 64;\n"

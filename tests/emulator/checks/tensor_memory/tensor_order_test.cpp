@@ -35,7 +35,7 @@ TEST_F(TensorOrderTest, IsSilentWhenAnAccumulatorIsHandedToAndFro) {
 }
 
 // ThunderKittens' attention relies on this: tcgen05.ld, st and their waits are operations of the warp as a whole.
-TEST_F(TensorOrderTest, LetsOneLaneTellOfTheLoadsOfItsWarp) {
+TEST_F(TensorOrderTest, LetsOneLaneAnnounceTheLoadsOfItsWarp) {
   std::string one = with(two_rounds(), kArrive, "setp.eq.u32 %p2, %lane, 0;\n@%p2 " + kArrive);
   one = with(one, "[bar+8], 128;", "[bar+8], 4;");
   expect_silence(run(one, kFiveWarps));
@@ -65,7 +65,7 @@ TEST_F(TensorOrderTest, DoesNotTakeSyncthreadsForTheEndOfAMultiplication) {
   expect_one(run(wrong, kTwoWarps), "race", {"tcgen05.commit after the last tcgen05.mma"});
 }
 
-TEST_F(TensorOrderTest, FindsAMissingFenceBehindTheWait) {
+TEST_F(TensorOrderTest, FindsAMissingFenceAfterTheWait) {
   const std::string right = two_rounds();
   const std::string load = without(right, "tcgen05.fence::after_thread_sync; // load\n");
   expect_one(run(load, kFiveWarps), "missing tcgen05 fence",
@@ -145,7 +145,7 @@ TEST_F(TensorOrderTest, FindsALoadThatIsNotWaitedForBeforeTheRelease) {
               "nobody has waited for its end", "tcgen05.wait::ld is missing"});
 }
 
-TEST_F(TensorOrderTest, FindsAnAccumulatorThatIsGivenBackBeforeItIsLoaded) {
+TEST_F(TensorOrderTest, FindsAnAccumulatorThatIsReleasedBeforeItIsLoaded) {
   // Whichever comes first, the load or the next multiplication.
   const std::string wrong = with(two_rounds(), kLoad + kWaitLoad + kArrive, kArrive + kLoad + kWaitLoad);
   const std::string late = with(wrong, kArrive, kArrive + "nanosleep.u32 2000;\n");

@@ -104,7 +104,7 @@ TEST_F(ClusterLaunchTest, FailsWhenAllHaveStarted) {
   EXPECT_EQ(run_and_count(take_over(kCountStarted, kAlone), {3, 2, 1}), 6u);
 }
 
-TEST_F(ClusterLaunchTest, GivesEachCoordinateByItself) {
+TEST_F(ClusterLaunchTest, GivesEachCoordinateOnItsOwn) {
   std::string text = take_over(kCountStarted, kAlone);
   const std::string all = "get_first_ctaid.v4.b32.b128 {%r1, %r2, %r3, _}, %q;";
   text.replace(

@@ -52,7 +52,7 @@ std::string phases_after(const std::vector<std::string>& steps) {
 
 // Measured on an H200: only the lower half of a 64-bit register matters, which is the same in generic and shared
 // addresses.
-TEST(MbarrierTest, IsFoundByAGenericAddressInASharedFormAndTheOtherWayRound) {
+TEST(MbarrierTest, IsFoundByAGenericAddressInASharedFormAndConversely) {
   KernelRun kernel;
   expect_success(kernel.run(R"(
     mov.u64 %rd3, bar; cvta.shared.u64 %rd1, %rd3; or.b64 %rd2, %rd1, 0x1234567800000000;

@@ -302,7 +302,7 @@ TEST(MmaSync, MultipliesDoubles) {
   }
 }
 
-TEST(MmaSync, RoundsDoublesAsTold) {
+TEST(MmaSync, RoundsDoublesAsTheInstructionSays) {
   // 1 + 2^-60 in the last place: one more toward +infinity, otherwise not; and negated.
   const auto run = [](const std::string& mode, double c) {
     Registers a(1, 64), b(1, 64), registers_c(2, 64);

@@ -86,7 +86,7 @@ TEST(Tcgen05DescriptorTest, KnowsTheTypesOfEveryKind) {
   EXPECT_FAULT(decode({.a_code = 2}, MmaKind::f8f6f4), "format of A (bits 9:7) is 2\nlegal: 0 e4m3, 1 e5m2, 3 e2m3");
 }
 
-TEST(Tcgen05DescriptorTest, RefusesReservedBitsAndWhatAKindHasNot) {
+TEST(Tcgen05DescriptorTest, RefusesReservedBitsAndWhatAKindDoesNotHave) {
   const uint32_t good = Instruction{}.bits();
   EXPECT_FAULT(decode(good | 1u << 2), "bit 2 (sparse A");
   EXPECT_FAULT(decode(good | 1u << 0), "bits 1:0 (sparsity selector");

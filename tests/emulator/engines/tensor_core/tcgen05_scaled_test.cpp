@@ -255,7 +255,7 @@ TEST_F(Tcgen05MmaCheckTest, RefusesOperandsOutsideOfSharedMemory) {
   EXPECT_FAULT(run(), "tcgen05.mma, B in shared memory: the operand ends at");
 }
 
-TEST_F(Tcgen05MmaCheckTest, RefusesSwizzlesThatTheTypeHasNot) {
+TEST_F(Tcgen05MmaCheckTest, RefusesSwizzlesThatTheTypeDoesNotHave) {
   operation.a = decode_shared_descriptor(shared_descriptor(4096, 1024, 512, 1), "A");
   run();  // K-major is legal
   use({.n = 64, .a_code = 1, .b_code = 1, .a_mn = true});

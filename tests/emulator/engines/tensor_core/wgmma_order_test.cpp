@@ -185,7 +185,7 @@ TEST(WgmmaOrder, NeedsFourWarps) {
                "launch a multiple of 128 threads");
 }
 
-TEST(WgmmaOrder, OperandsMustLieInSharedMemory) {
+TEST(WgmmaOrder, OperandsMustBeInSharedMemory) {
   KernelRun kernel(machine::h200());
   expect_fault(kernel.run(start() + "mov.b64 %rd21, 0x3fff;\n" + multiply(), {}, {.threads = kThreads}),
                machine::FaultKind::illegal_address, "beyond the block's shared memory");

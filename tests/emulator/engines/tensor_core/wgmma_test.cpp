@@ -106,7 +106,7 @@ TEST(Wgmma, NegatesItsOperands) {
   }
 }
 
-TEST(Wgmma, SaturatesIntegersWhenTold) {
+TEST(Wgmma, SaturatesIntegersWhenAsked) {
   for (const Types& types : kTypes) {
     if (types.d != std::string("s32")) continue;
     Trial trial = trial_of(types);
