@@ -1,6 +1,6 @@
 """The short way from saving an exercise to its verdict, for learner.py.
 
-An edit of the bodies of device functions changes kernels and nothing of the host's code. Then only the kernels are compiled,
+An edit of the bodies of device functions changes kernels and nothing in the host's code. Then only the kernels are compiled,
 to PTX, and the program as it was built runs with them (STAGECRAFT_PTX). Whatever else has changed, the program is built.
 """
 
@@ -79,7 +79,7 @@ def end_of_body(tokens: list[tuple[str, str]], at: int) -> int:
 
 
 class Built(typing.NamedTuple):
-    """A program as it was built last, and what it takes to compile its kernels anew."""
+    """A program as it was built last, and what it takes to compile its kernels again."""
     program: int               # when it was linked, in nanoseconds
     files: dict                # the learner's files: path to text
     commands: dict             # for each source: how it is compiled to PTX
