@@ -9,11 +9,11 @@ import pathlib
 import re
 
 FIRST = """// Made by common/tools/make_cublas_stubs.py.
-extern "C" int stagecraft_cublas_stub(const char* function, bool* told) noexcept;
+extern "C" int stagecraft_cublas_stub(const char* function, bool* reported) noexcept;
 #define STUB(name)                                                   \\
   extern "C" __attribute__((weak, visibility("default"))) int name() { \\
-    static bool told = false;                                        \\
-    return stagecraft_cublas_stub(#name, &told);                     \\
+    static bool reported = false;                                    \\
+    return stagecraft_cublas_stub(#name, &reported);                 \\
   }
 """
 

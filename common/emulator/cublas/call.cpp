@@ -74,11 +74,11 @@ using namespace stagecraft::emulator::cublas;
 extern "C" {
 
 /// The stubs call this (make_cublas_stubs.py).
-int stagecraft_cublas_stub(const char* function, bool* told) noexcept {
+int stagecraft_cublas_stub(const char* function, bool* reported) noexcept {
   return run(function, [&] {
     throw Failure(
         CUBLAS_STATUS_NOT_SUPPORTED,
-        std::exchange(*told, true) ? "" : "the stand-in for cuBLAS, which computes on the host, does not have it");
+        std::exchange(*reported, true) ? "" : "the stand-in for cuBLAS, which computes on the host, does not have it");
   });
 }
 

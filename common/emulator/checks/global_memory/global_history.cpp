@@ -88,7 +88,9 @@ std::optional<machine::Diagnostic> GlobalHistory::accessed_by_work(const machine
     const GlobalRecord& before = records_[past.record()];
     const WorkNote& other = works_[clusters_[before.cluster].work];
     if (other.number == works_[work].number || is_before(other)) return;
-    if (!told_.insert(fmt::format("{}/{}/{}", works_[work].name, other.name, sites_[before.site].line)).second) return;
+    if (!reported_copies_.insert(fmt::format("{}/{}/{}", works_[work].name, other.name, sites_[before.site].line))
+             .second)
+      return;
     machine::Diagnostic made;
     made.kind = "race";
     made.message = fmt::format("race: {} {} {} in global memory", works_[work].name, writes ? "writes" : "reads",

@@ -186,7 +186,7 @@ class GlobalHistory {
   uint32_t log_number_ = 1;
   std::vector<EndedLog> ended_logs_;  ///< in the order of their works
   uint64_t ended_bytes_ = 0;
-  std::unordered_set<std::string> told_;  ///< findings of copies and fills
+  std::unordered_set<std::string> reported_copies_;  ///< findings of copies and fills
 };
 
 /// Calls `visit(cell, begin, bytes, sector)` for each cell of a part of a sector, which begins at offset `begin` of the

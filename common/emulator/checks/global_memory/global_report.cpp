@@ -41,9 +41,9 @@ bool changed_nothing(const machine::MemoryAccess& write, LaneMask lanes) {
 }
 
 /// Identifies a finding in `reported_`. A copy or a fill has site 0, and so has what concerns one access only.
-enum class Told : uint8_t { race, equal_values, unwritten, partly_unwritten };
-uint64_t key_of(uint32_t past_site, uint32_t pc, Told told) {
-  return uint64_t{past_site} << 34 | uint64_t{pc} << 2 | static_cast<uint64_t>(told);
+enum class Flaw : uint8_t { race, equal_values, unwritten, partly_unwritten };
+uint64_t key_of(uint32_t past_site, uint32_t pc, Flaw flaw) {
+  return uint64_t{past_site} << 34 | uint64_t{pc} << 2 | static_cast<uint64_t>(flaw);
 }
 
 bool is_some_written(GlobalShadow& shadow, GlobalAllocation& allocation, uint64_t begin, uint64_t bytes) {
@@ -155,7 +155,7 @@ void GlobalMemoryCheck::report_race(Present& now, GlobalAllocation& allocation, 
                      now.event->kind == machine::AccessKind::write && changed_nothing(*now.event, lanes);
   const bool same_instruction = past.site == now.record.site;
   const bool tolerated = agree && same_instruction;
-  if (!reported_.insert(key_of(past.site, now.pc, tolerated ? Told::equal_values : Told::race)).second) return;
+  if (!reported_.insert(key_of(past.site, now.pc, tolerated ? Flaw::equal_values : Flaw::race)).second) return;
   const std::string& past_line = history_->site(past.site).line;
   const auto identity = findings_.claim(
       fmt::format("race in global memory{} with {}", tolerated ? " of equal values" : "", past_line), now.pc, now.pc);
@@ -182,9 +182,9 @@ void GlobalMemoryCheck::check_proxy(Present& now, GlobalAllocation& allocation, 
                                     LaneMask past_lanes, uint64_t offset, uint32_t bytes) {
   const uint32_t work = history_->cluster(past.cluster).work;
   const bool of_this_launch = work == history_->current_work();
-  if (reported_.contains(key_of(past.site, now.pc, Told::race))) return;
+  if (reported_.contains(key_of(past.site, now.pc, Flaw::race))) return;
   if (is_fenced(now, past, past_lanes)) return;
-  reported_.insert(key_of(past.site, now.pc, Told::race));
+  reported_.insert(key_of(past.site, now.pc, Flaw::race));
   const auto identity = findings_.claim(
       fmt::format("missing proxy fence in global memory after {}", history_->site(past.site).line), now.pc, now.pc);
   if (!identity) return;
@@ -232,7 +232,7 @@ bool GlobalMemoryCheck::reads_some_written(Present& now, GlobalAllocation& alloc
 /// Rows with padding are read in wide pieces: an access that has some written bytes is tolerated.
 void GlobalMemoryCheck::check_written(Present& now, GlobalAllocation& allocation, const GlobalSector& sector,
                                       uint64_t offset, uint32_t bytes, GlobalEntry entry) {
-  if (reported_.contains(key_of(0, now.pc, Told::unwritten))) return;
+  if (reported_.contains(key_of(0, now.pc, Flaw::unwritten))) return;
   std::optional<uint32_t> first, first_tolerated;
   for (uint32_t at = 0; at < bytes && !first; ++at) {
     if ((sector.written >> ((offset + at) % kSectorBytes) & 1) != 0) continue;
@@ -243,7 +243,7 @@ void GlobalMemoryCheck::check_written(Present& now, GlobalAllocation& allocation
   const bool tolerated = !first;
   if (tolerated) first = first_tolerated;
   if (!first) return;
-  if (!reported_.insert(key_of(0, now.pc, tolerated ? Told::partly_unwritten : Told::unwritten)).second) return;
+  if (!reported_.insert(key_of(0, now.pc, tolerated ? Flaw::partly_unwritten : Flaw::unwritten)).second) return;
   const auto identity = findings_.claim(tolerated ? "partly uninitialised read" : "uninitialised read", now.pc, now.pc);
   if (!identity) return;
   const LaneMask lanes = entry.lanes_of(0, bytes, now.record.lanes);

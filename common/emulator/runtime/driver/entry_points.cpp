@@ -42,8 +42,9 @@ CUresult cuGetExportTable(const void**, const CUuuid* id) {
   try {
     State& state = State::instance();
     const std::lock_guard lock(state.mutex);
-    static bool told = false;
-    if (id != nullptr && std::memcmp(id, kRuntimesTable, sizeof kRuntimesTable) == 0 && !std::exchange(told, true)) {
+    static bool reported = false;
+    if (id != nullptr && std::memcmp(id, kRuntimesTable, sizeof kRuntimesTable) == 0 &&
+        !std::exchange(reported, true)) {
       state.settings();  // they say where reports go
       state.reporter.refuse(
           "cuGetExportTable",

@@ -21,7 +21,7 @@ JitLog::JitLog(unsigned count, const CUjit_option* options, void** values) {
       // These pass the size of the buffer, of which the value holds 32 bits, and then return the size of the text.
       case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
         room_ = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(value));
-        told_size_ = &value;
+        written_size_ = &value;
         value = nullptr;
         break;
       case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
@@ -36,7 +36,7 @@ void JitLog::tell_error(std::string_view message) {
   const size_t bytes = std::min(message.size(), room_ - 1);
   std::memcpy(errors_, message.data(), bytes);
   errors_[bytes] = '\0';
-  if (told_size_ != nullptr) *told_size_ = reinterpret_cast<void*>(bytes);
+  if (written_size_ != nullptr) *written_size_ = reinterpret_cast<void*>(bytes);
 }
 
 }  // namespace stagecraft::emulator::runtime

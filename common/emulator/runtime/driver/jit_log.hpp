@@ -21,8 +21,8 @@ class JitLog {
 
  private:
   char* errors_ = nullptr;
-  size_t room_ = 0;             ///< bytes, with the end of the text
-  void** told_size_ = nullptr;  ///< where the number of bytes written goes
+  size_t room_ = 0;                ///< bytes, with the end of the text
+  void** written_size_ = nullptr;  ///< where the number of bytes written goes
 };
 
 /// Runs `body`; the log gets the message of what it throws, too.

@@ -4,10 +4,10 @@
 #include "emulator/runtime/exports/not_supported.hpp"
 
 #define STAGECRAFT_DEFINED(name)
-#define STAGECRAFT_STUB(name)                                         \
-  extern "C" [[gnu::visibility("default")]] int name() noexcept {     \
-    static bool told = false;                                         \
-    return stagecraft::emulator::runtime::not_supported(#name, told); \
+#define STAGECRAFT_STUB(name)                                             \
+  extern "C" [[gnu::visibility("default")]] int name() noexcept {         \
+    static bool reported = false;                                         \
+    return stagecraft::emulator::runtime::not_supported(#name, reported); \
   }
 #define STAGECRAFT_PER_THREAD(name, target)  // cudart_per_thread_stream.cpp
 #include "emulator/runtime/exports/cudart_exports.inc"

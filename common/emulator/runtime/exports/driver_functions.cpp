@@ -13,10 +13,10 @@
 #include "emulator/runtime/exports/not_supported.hpp"
 
 #define STAGECRAFT_DEFINED(name) extern "C" [[gnu::visibility("hidden")]] int name();
-#define STAGECRAFT_STUB(name)                                                \
-  extern "C" [[gnu::visibility("hidden")]] int name() noexcept {             \
-    static bool told = false;                                                \
-    return stagecraft::emulator::runtime::driver_not_supported(#name, told); \
+#define STAGECRAFT_STUB(name)                                                    \
+  extern "C" [[gnu::visibility("hidden")]] int name() noexcept {                 \
+    static bool reported = false;                                                \
+    return stagecraft::emulator::runtime::driver_not_supported(#name, reported); \
   }
 #define STAGECRAFT_ALIAS(name, target)                 \
   extern "C" [[gnu::visibility("hidden")]] int name(); \

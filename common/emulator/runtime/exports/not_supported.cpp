@@ -9,20 +9,21 @@ namespace stagecraft::emulator::runtime {
 namespace {
 
 /// The message, or nothing when it was printed before.
-std::string message_once(bool& told) {
-  if (std::exchange(told, true)) return {};
+std::string message_once(bool& reported) {
+  if (std::exchange(reported, true)) return {};
   return "not supported by the emulated GPU; with -Dgpu_backend=gpu the program runs on a real one";
 }
 
 }  // namespace
 
-int not_supported(const char* function, bool& told) noexcept {
-  return run_call(function, Needs::nothing, [&](State&) { throw ApiError(cudaErrorNotSupported, message_once(told)); });
+int not_supported(const char* function, bool& reported) noexcept {
+  return run_call(function, Needs::nothing,
+                  [&](State&) { throw ApiError(cudaErrorNotSupported, message_once(reported)); });
 }
 
-int driver_not_supported(const char* function, bool& told) noexcept {
+int driver_not_supported(const char* function, bool& reported) noexcept {
   return run_driver_call(function, Needs::nothing,
-                         [&](State&) { throw ApiError(cudaErrorNotSupported, message_once(told)); });
+                         [&](State&) { throw ApiError(cudaErrorNotSupported, message_once(reported)); });
 }
 
 }  // namespace stagecraft::emulator::runtime

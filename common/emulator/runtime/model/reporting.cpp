@@ -34,7 +34,7 @@ void Reporter::configure(const Settings& settings) {
 void Reporter::report(const machine::Diagnostic& diagnostic) {
   if (!tolerant_ || diagnostic.tolerated.empty()) ++diagnosed_;
   if (tolerant_ && !diagnostic.identity.empty() &&
-      !told_.emplace(diagnostic.place.kernel, diagnostic.identity).second) {
+      !reported_.emplace(diagnostic.place.kernel, diagnostic.identity).second) {
     ++repeated_;
     return;
   }

@@ -40,7 +40,7 @@ class Reporter {
   std::string file_;
   bool tolerant_ = false;
   uint64_t diagnosed_ = 0;
-  std::set<std::pair<std::string, std::string>> told_;  ///< findings, by kernel and identity
+  std::set<std::pair<std::string, std::string>> reported_;  ///< findings, by kernel and identity
   uint64_t repeated_ = 0;
 };
 
