@@ -155,9 +155,9 @@ def expression(phrase):
 class Rule:
     """A row of the word list."""
 
-    def __init__(self, out, better, note):
+    def __init__(self, out, better):
         phrases, _, excuses = out.partition("unless")
-        self.better, self.in_strings = better, not note.startswith("Reports may")
+        self.better = better
         self._pattern, self._excuse = self._any_of(phrases), self._any_of(excuses)
 
     @staticmethod
@@ -180,7 +180,7 @@ class Rule:
 
 
 def rules_of(page):
-    rows = [re.match(r"^\| *(.*?) *\| *(.*?) *\| *(.*?) *\|$", line) for line in page.split("\n")]
+    rows = [re.match(r"^\| *(.*?) *\| *(.*?) *\|.*\|$", line) for line in page.split("\n")]
     rules = [Rule(*row.groups()) for row in rows if row]
     return [rule for rule in rules if rule.is_checked()]
 
@@ -203,11 +203,10 @@ def complaints(path, source, rules, pages):
     for text in (prose, strings):
         words = text.words.lower()
         for rule in rules:
-            if rule.in_strings or not text.in_string:
-                for begin, end in rule.hits(words):
-                    phrase = text.words[begin:end]
-                    if not re.search("[a-z][A-Z]", phrase):  # otherwise it is part of an identifier
-                        yield text.line_of(begin), f'"{phrase}": {rule.better}'
+            for begin, end in rule.hits(words):
+                phrase = text.words[begin:end]
+                if not re.search("[a-z][A-Z]", phrase):  # otherwise it is part of an identifier
+                    yield text.line_of(begin), f'"{phrase}": {rule.better}'
 
 
 def files_of(root):

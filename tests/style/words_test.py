@@ -13,7 +13,7 @@ LIST = """# Style
 | out | in | note |
 |---|---|---|
 | `red one`, `has … red.` unless `big red one` | blue | |
-| `left alone` | kept | Reports may. |
+| `left alone` | kept | |
 | `reddiz*` | -ise | |
 """
 
@@ -46,11 +46,12 @@ class WordsTest(unittest.TestCase):
     def test_a_digit_separator_is_no_quote(self):
         self.assertEqual(self.found("a.cpp", "int x = 1'000;  // the lane's red one\n"), ["1: red one"])
 
-    def test_reports_may_keep_what_the_list_lets_them_keep(self):
-        self.assertEqual(self.found("a.cpp", '// left alone\nauto x = "left alone";\n'), ["1: left alone"])
+    def test_reports_are_searched_like_comments(self):
+        self.assertEqual(self.found("a.cpp", '// left alone\nauto x = "left alone";\n'), ["1: left alone", "2: left alone"])
 
     def test_python_docstrings_count_as_comments(self):
-        self.assertEqual(self.found("a.py", '"""Left alone."""\nx = (\n    "left alone")\n'), ["1: Left alone"])
+        # What a comment quotes is left alone.
+        self.assertEqual(self.found("a.py", '"""Not "red one"."""\nx = (\n    \'not "red one"\')\n'), ["3: red one"])
 
     def test_pages_are_searched_outside_of_code(self):
         page = "# A page\n\nA red\none, `red one`.\n\n```\nred one\n```\n\n[a red one](https://example.org)\n"

@@ -134,8 +134,8 @@ std::string draw_descriptors() {
   out << begin(776, 400,
                "The 64 bits of a shared-memory descriptor: start address, leading and stride byte offset, a constant, "
                "base offset, swizzle; and the 32 bits of an instruction descriptor: formats of D, A and B, N, M");
-  out << "  <text x=\"20\" y=\"24\">shared-memory descriptor of a tile of 128 x 64 bf16: where it is and how it "
-         "lies</text>\n";
+  out << "  <text x=\"20\" y=\"24\">shared-memory descriptor of a tile of 128 x 64 bf16: its place and its "
+         "layout</text>\n";
   draw_bits(out, 60, 63, shared);
   draw_bits(out, 152, 31, shared);
   out << "  <text x=\"20\" y=\"252\">instruction descriptor: what is computed (kind f16; bf16 operands, f32 sums, 128 "

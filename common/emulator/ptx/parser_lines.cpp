@@ -110,7 +110,7 @@ void Parser::finish_locations() {
       begin += label->second;
     }
     if (begin >= debug_text_.size()) {
-      throw SyntaxError("this function_name lies outside of .debug_str", name.position,
+      throw SyntaxError("this function_name is outside of .debug_str", name.position,
                         fmt::format("offsets below {}", debug_text_.size()));
     }
     module_.source_lines[source].function = debug_text_.c_str() + begin;

@@ -100,7 +100,7 @@ TEST(Chapter07, Todo4EachLaneReadsARowOfASwizzledTile) {
     for (int column = 0; column < kBoxColumns; ++column) {
       const float is = got[row * kBoxColumns + column];
       if (is == matrix[row * kBoxColumns + column]) continue;
-      FAIL() << "chunk " << column / kChunk << " of row " << row << " was read from where another lies: its element "
+      FAIL() << "chunk " << column / kChunk << " of row " << row << " was read from the place of another: its element "
              << column % kChunk << " should be " << element(row, column) << "; it is "
              << name_of(is, matrix, kBoxColumns);
     }

@@ -56,7 +56,7 @@ Cause Sleepers::cause_at_warp_operation(const Group& group) const {
         return groups_[index].first->wait.kind == WaitKind::warp_sync;
       });
   const bool is_cause = alone != nullptr && alone->wait.kind == WaitKind::warp_sync;
-  std::string text = "lanes of one warp took different ways, and an operation of the whole warp stands in one of them";
+  std::string text = "lanes of one warp took different paths, and an operation of the whole warp is on one of them";
   if (is_cause) {
     const Kernel& kernel = *alone->grid().kernel;
     text += fmt::format(
@@ -81,7 +81,7 @@ Cause Sleepers::cause_at_barrier_of_lanes(const Group& group) const {
     elsewhere += static_cast<uint32_t>(std::popcount(other->mask));
     if (!text.empty()) continue;
     text = fmt::format(
-        "lanes of one warp took different ways, and a barrier of the block stands in one of them: only {} of warp {} "
+        "lanes of one warp took different paths, and a barrier of the block is on one of them: only {} of warp {} "
         "came to {}{}, and {} went on to {}{}; a branch that only some lanes take must not hold it",
         describe_lanes(alone->mask), alone->warp->index, kernel.describe_instruction(alone->pc),
         at_line(kernel, alone->pc), describe_lanes(other->mask), kernel.describe_instruction(other->pc),

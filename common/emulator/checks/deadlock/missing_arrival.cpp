@@ -223,7 +223,7 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
       if (other.first->warp == first.warp) continue;
       return {6, fmt::format(
                      "nobody has ever arrived at {0}: {1}, which arrived at other barriers before, wait{2} at {3}{4} "
-                     "for the threads that wait for {0}. Does that stand in a branch that not all warps take, or "
+                     "for the threads that wait for {0}. Is that in a branch that not all warps take, or "
                      "is an arrival (a release) missing on the way there?",
                      name, describe_warps(other), other.warps.size() == 1 ? "s" : "", name_of_meeting(other),
                      at_line(*first.grid().kernel, other.first->pc))};
@@ -318,8 +318,9 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
     if (other.first->warp == first.warp || other.is_root) continue;
     if (kind != WaitKind::named_barrier && kind != WaitKind::cluster_barrier) continue;
     return {4,
-            fmt::format("nobody has ever arrived at {}. {} wait{} at {} for the threads that wait for {}: whoever of "
-                        "them is to arrive there must do so before; or does one side take more rounds than the other?",
+            fmt::format("nobody has ever arrived at {}. {} wait{} at {} for the threads that wait for {}: those of "
+                        "them that are to arrive there must do so before; or does one side take more rounds than "
+                        "the other?",
                         name, describe_warps(other), other.warps.size() == 1 ? "s" : "", name_of_meeting(other), name)};
   }
   if (std::string filled = sibling_seen_by_nobody(group); !filled.empty()) return {5, std::move(filled)};

@@ -70,8 +70,8 @@ std::string Sleepers::warps_that_have_exited(const Group& group) {
   const uint32_t missing = barrier.expected - barrier.arrived;
   if (gone == 0 || living - here >= missing) return {};
   return fmt::format(
-      "barrier {} counts {} threads, and {} of them are still to come, but warp{} {} {} exited: does a return, or a "
-      "branch that skips the barrier, stand before it? Every warp that it counts must come before it leaves",
+      "barrier {} counts {} threads, and {} of them are still to come, but warp{} {} {} exited: is there a return, or "
+      "a branch that skips the barrier, before it? Every warp that it counts must come before it leaves",
       first.wait.address, barrier.expected, missing, gone == 1 ? "" : "s", names, gone == 1 ? "has" : "have");
 }
 

@@ -129,8 +129,8 @@ std::string Sleepers::lanes_missing(const Fragment& waiter, const Mbarrier& barr
     const machine::LaneMask exited = missing & ~note.block->warps[note.warp].live;
     if (exited == 0 || note.block->exited) return;
     text = fmt::format(
-        "{} of warp {} arrived at {} in the phase before, and {} since: whoever the barrier counts must arrive in each "
-        "phase, also after its own work is done",
+        "{} of warp {} arrived at {} in the phase before, and {} since: each thread that the barrier counts must "
+        "arrive in each phase, also after its own work is done",
         describe_lanes(exited), note.warp, name_of(waiter), std::has_single_bit(exited) ? "has exited" : "have exited");
   });
   return text;
@@ -231,7 +231,7 @@ Cause Sleepers::cause_of_missing_arrivals(const Group& group, const Mbarrier& ba
   }
   return {8,
           fmt::format("{} was initialised for {} arrivals per phase, and {} came: does one thread arrive where all of "
-                      "them were counted, or the other way round?{}",
+                      "them were counted, or all where one was?{}",
                       name, barrier.expected, barrier.expected - barrier.pending, places)};
 }
 

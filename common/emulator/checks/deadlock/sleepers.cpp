@@ -306,7 +306,7 @@ Cause Sleepers::cause_of(const Group& group) const {
     }
     case WaitKind::tensor_memory:
       return {7,
-              "tensor memory that was allocated earlier has not been freed: is there a tcgen05.dealloc on every way?"};
+              "tensor memory that was allocated earlier has not been freed: is there a tcgen05.dealloc on every path?"};
     case WaitKind::block_pair: {
       const char* const instruction = machine::name_of(static_cast<machine::Tcgen05PairInstruction>(wait.value));
       const Block& peer = *machine::peer_of(group.first->block());

@@ -184,8 +184,8 @@ void ProxyCheck::report_fence(const ClusterRecord& cluster, const PastAccess& be
   finding.kind = "missing proxy fence";
   finding.place = place_of(cluster, operation);
   finding.message = fmt::format(
-      "the {} issued here {} {} in shared memory, which a thread has {}, and no fence.proxy.async stands between "
-      "the two",
+      "the {} issued here {} {} in shared memory, which a thread has {}, and there is no fence.proxy.async "
+      "between the two",
       operation.what, writes ? "overwrites" : "reads", kernel.name_of_shared_byte(address & machine::kSharedOffsetMask),
       was_read ? "read" : "written");
   finding.details.push_back(describe(cluster, before));
@@ -270,7 +270,7 @@ void ProxyCheck::report_misaligned(const ClusterRecord& cluster, const AsyncOper
       "offset 0 (bits 51:49 of the descriptor) a tile must begin where the pattern does",
       period, beyond));
   finding.likely_cause = fmt::format(
-      "the tile is not aligned: declare it alignas({}), and where it lies in dynamic shared memory, align the start "
+      "the tile is not aligned: declare it alignas({}), and where it is in dynamic shared memory, align the start "
       "of that too",
       period);
   finding.tolerated =

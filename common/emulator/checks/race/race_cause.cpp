@@ -27,7 +27,7 @@ std::string RaceCause::name(const BarrierOrder& barrier) const { return name_of(
 std::string RaceCause::of(const PastAccess& before, const PresentAccess& now) {
   for (const uint32_t pc : {before.pc(), now.record.pc()}) {
     if (!cluster_.kernel().describe_instruction(pc).starts_with("tcgen05.alloc")) continue;
-    return "the address of tensor memory is there once tcgen05.alloc has stored it: a __syncthreads() must stand "
+    return "the address of tensor memory is there once tcgen05.alloc has stored it: a __syncthreads() must come "
            "between that and the first read";
   }
   if (before.is_asynchronous()) return after_operation(before, order_.operation(before.operation()), now);
@@ -62,7 +62,7 @@ std::string RaceCause::after_operation(const PastAccess& before, const Operation
             passed);
       }
       return "the tensor core may still read its operands: a warp of the warpgroup must commit the wgmma.mma_async, "
-             "wait with wgmma.wait_group until its group has ended, and then tell whoever uses the bytes again";
+             "wait with wgmma.wait_group until its group has ended, and then tell the threads that use the bytes again";
     }
     default: {
       if (std::string cause = waits_.issued_too_early(side_of(before)); !cause.empty()) return cause;
@@ -71,8 +71,8 @@ std::string RaceCause::after_operation(const PastAccess& before, const Operation
       if (std::string cause = waits_.in_phases(side_of(before), side_of(now.record)); !cause.empty()) return cause;
       if (std::string cause = read_before_copy(first, now); !cause.empty()) return cause;
       return fmt::format(
-          "the tensor core may still read its operands: whoever uses the bytes again must wait for an mbarrier that "
-          "a tcgen05.commit after the {} arrives on{}{}",
+          "the tensor core may still read its operands: a thread that uses the bytes again must wait for an mbarrier "
+          "that a tcgen05.commit after the {} arrives on{}{}",
           first.what, waits_.barrier_not_waited_for(side_of(before), side_of(now.record)),
           freed_by_threads(first, now));
     }
@@ -172,9 +172,9 @@ std::string RaceCause::between_threads(const PastAccess& before, const PresentAc
   if (std::string cause = in_arrival_not_waited_for(before, now); !cause.empty()) return cause;
   const std::string text =
       last == 0 && order_.warp(now.warp).waits.empty()
-          ? "no __syncthreads() or other barrier stands between the two"
+          ? "there is no __syncthreads() or other barrier between the two"
           : fmt::format(
-                "the last barrier that the two threads shared stands before the {}, not between the two: a "
+                "the last barrier that the two threads shared comes before the {}, not between the two: a "
                 "__syncthreads() or an mbarrier is missing",
                 before.writes() ? "write" : "read");
   if (const std::string left_out = barrier_left_out(before, now); !left_out.empty()) return text + left_out;
@@ -238,9 +238,9 @@ std::string RaceCause::between_copies(const Operation& first, const Operation& s
   }
   if (first.barrier != second.barrier) {
     return fmt::format(
-        "the two copies bring the same bytes for different barriers, {} and {}: where each barrier stands for a slot "
-        "of its own, two slots overlap, so look at how their addresses are computed; where the bytes are meant to be "
-        "filled again, wait for {} before",
+        "the two copies bring the same bytes for different barriers, {} and {}: if each barrier is for a slot of its "
+        "own, two slots overlap, so look at how their addresses are computed; where the bytes are meant to be filled "
+        "again, wait for {} before",
         name(one), name(other), name(one));
   }
   const bool same_phase = first.time == 0 || one.ends < first.time;
@@ -340,7 +340,7 @@ std::string RaceCause::with_copy(const PastAccess& thread, const Operation& copy
     }
     return fmt::format(
         "nothing makes the {} wait for the copy: {} completes a phase when its bytes have come, and "
-        "whoever uses {} must wait for it{}",
+        "a thread that uses {} must wait for it{}",
         access, barrier_name, thread.writes() ? "the memory again" : "them", before);
   }
   // Was the slot released by an arrival, after the wait, that the copy's thread has learnt of?

@@ -351,8 +351,8 @@ void BarrierCheck::report_uninitialised(const ClusterRecord& cluster, const mach
             "blocks";
   if (cluster.order().has_met_initialiser(warp, barrier)) {
     finding.likely_cause =
-        "the cluster barrier between the two is arrived at with .relaxed, and no fence.mbarrier_init stands between "
-        "the initialisation and the arrival";
+        "the cluster barrier between the two is arrived at with .relaxed, and there is no fence.mbarrier_init "
+        "between the initialisation and the arrival";
     finding.tolerated = "kernels of CUTLASS for sm_100 initialise some barriers after that fence";
   }
   findings_.add(cluster.cluster(), *identity, std::move(finding));

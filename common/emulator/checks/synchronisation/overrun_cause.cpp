@@ -79,7 +79,7 @@ std::string cause_of_overrun(const ClusterRecord& cluster, const machine::Barrie
     }
   }
   const std::string usual = fmt::format(
-      "every active lane arrives by itself: initialise {} for all that arrive in a phase, or let one elected lane "
+      "every active lane arrives on its own: initialise {} for all that arrive in a phase, or let one elected lane "
       "arrive",
       name);
   if (const std::string other = unused_barrier(cluster, event, name); lanes > 1 && !other.empty()) {

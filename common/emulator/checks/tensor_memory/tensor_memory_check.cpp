@@ -88,13 +88,13 @@ Diagnostic describe(const ClusterRecord& cluster, const TensorConflict& conflict
     case TensorFlaw::fence_before:
       finding.kind = "missing tcgen05 fence";
       finding.message = fmt::format(
-          "{} {}, and no tcgen05.fence::before_thread_sync stands behind what was issued "
+          "{} {}, and there is no tcgen05.fence::before_thread_sync after what was issued "
           "for them before",
           verb_of(now), range);
       finding.details.push_back(describe(cluster, before));
       finding.details.emplace_back(
           "it has only been issued: a barrier hands its place in the order on to another thread only when the fence "
-          "stands between the two");
+          "is between the two");
       break;
     default:
       finding.kind = "race";
@@ -225,13 +225,13 @@ std::string cause_of(FindingLog& findings, const ClusterRecord& cluster, const T
   if (conflict.flaw == TensorFlaw::not_waited) {
     return load
                ? "tcgen05.wait::ld is missing: the load may still be reading when its instruction has passed; the wait "
-                 "must stand before the arrival that releases the accumulator"
+                 "must come before the arrival that releases the accumulator"
                : "tcgen05.wait::st is missing: the store may still be writing when its instruction has passed; the "
-                 "wait must stand before the barrier that tells others of it";
+                 "wait must come before the barrier that tells others of it";
   }
-  return load ? "who overwrites the accumulator must wait for a barrier that the loading warps arrive on after "
-                "tcgen05.wait::ld"
-              : "a barrier must stand between the store, with its tcgen05.wait::st, and this";
+  return load ? "a thread that overwrites the accumulator must wait for a barrier that the loading warps arrive on "
+                "after tcgen05.wait::ld"
+              : "a barrier must come between the store, with its tcgen05.wait::st, and this";
 }
 
 }  // namespace
@@ -338,7 +338,7 @@ void TensorMemoryCheck::check_lanes(const ClusterRecord& cluster, const machine:
                   "have exited",
                   describe_lanes(missing)));
   finding.likely_cause =
-      "it stands in a branch that only some lanes take, such as one of elect_one(): let the whole "
+      "it is in a branch that only some lanes take, such as one of elect_one(): let the whole "
       "warp come to it";
   findings_.add(cluster.cluster(), *identity, std::move(finding));
 }

@@ -33,13 +33,12 @@ TensorMap read_tensor_map(const Fragment& fragment, uint64_t address, const char
   const Located located = locate(address);
   if (located.where != Located::Where::global) {
     const bool local = located.where == Located::Where::local;
-    throw Fault(
-        FaultKind::illegal_instruction,
-        fmt::format("{}: the tensor map at 0x{:x} lies in {} memory", what, address, local ? "local" : "shared"),
-        {local ? "the kernel has copied its parameter: declare it `const __grid_constant__ CUtensorMap map`, "
-                 "and pass &map"
-               : "a map must be in a kernel parameter, in constant or in global memory; copy one that was "
-                 "changed in shared memory to global memory with tensormap.cp_fenceproxy"});
+    throw Fault(FaultKind::illegal_instruction,
+                fmt::format("{}: the tensor map at 0x{:x} is in {} memory", what, address, local ? "local" : "shared"),
+                {local ? "the kernel has copied its parameter: declare it `const __grid_constant__ CUtensorMap map`, "
+                         "and pass &map"
+                       : "a map must be in a kernel parameter, in constant or in global memory; copy one that was "
+                         "changed in shared memory to global memory with tensormap.cp_fenceproxy"});
   }
   check_map_alignment(address, kMapAlignment, what);
   const DeviceMemory& memory = *fragment.grid().memory;

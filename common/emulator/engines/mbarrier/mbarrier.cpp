@@ -199,7 +199,7 @@ std::string cause_of_surplus(const BarrierReference& reference, const Arrival& a
   const bool other_lane = same_warp && here.pc == last.pc && here.lanes != last.lanes;
   if (arrival.count > barrier.expected || std::popcount(actor.lanes) > 1 || other_lane) {
     return fmt::format(
-        "every active lane arrives by itself: initialise {} for all of them, or let one elected lane arrive", name);
+        "every active lane arrives on its own: initialise {} for all of them, or let one elected lane arrive", name);
   }
   // With one arrival in each phase, the last one was the only one.
   const bool other_warp = has_arrived && actor.fragment != nullptr && here.warp != last.warp && here.pc == last.pc;

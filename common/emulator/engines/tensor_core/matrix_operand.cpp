@@ -75,7 +75,7 @@ void check_bytes(const SharedDescriptor& place, const Block& block, uint64_t bou
   if (place.start < kSharedReservedBytes) {
     throw Fault(
         FaultKind::illegal_address,
-        fmt::format("{}: start address 0x{:x} lies in the first KiB, which the system reserves", what, place.start),
+        fmt::format("{}: start address 0x{:x} is in the first KiB, which the system reserves", what, place.start),
         {fmt::format("the block's shared memory goes from 0x{:x} to 0x{:x}", kSharedReservedBytes, size),
          "the start address field holds the shared address >> 4"});
   }

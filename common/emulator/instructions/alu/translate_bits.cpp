@@ -47,7 +47,7 @@ void translate_lop3(Translation& t) {
   const size_t operands = combination ? 6 : 5;
   require_operands(t, operands, operands);
   const int64_t table = t.integer(t.operand(4), "the look-up table of lop3");
-  if (table < 0 || table > 255) t.illegal(fmt::format("the look-up table of lop3 is {}; it must lie in 0..255", table));
+  if (table < 0 || table > 255) t.illegal(fmt::format("the look-up table of lop3 is {}; it must be in 0..255", table));
   const ptx::Operand& result = t.operand(0);
   const bool pair = result.kind == ptx::OperandKind::pair;
   if (pair != combination.has_value() || (pair && result.list.size() != 2)) {

@@ -89,7 +89,7 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* prope
       throw ApiError(cudaErrorNotSupported, "pools of the emulated GPU are of the type cudaMemAllocationTypePinned");
     }
     if (wanted.location.type != cudaMemLocationTypeDevice) {
-      throw ApiError(cudaErrorNotSupported, "pools of the emulated GPU lie on the device (cudaMemLocationTypeDevice)");
+      throw ApiError(cudaErrorNotSupported, "pools of the emulated GPU are on the device (cudaMemLocationTypeDevice)");
     }
     if (wanted.handleTypes != cudaMemHandleTypeNone) {
       throw ApiError(cudaErrorNotSupported, "pools of the emulated GPU cannot be shared with other processes");

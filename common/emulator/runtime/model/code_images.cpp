@@ -146,7 +146,7 @@ const Image& find_image(const Variant& variant, const std::vector<Image>& images
   const std::vector<const Image*>& fitting = equal.empty() ? contained : equal;
   if (fitting.size() == 1) return *fitting.front();
   if (fitting.size() > 1) {
-    refuse(fmt::format("{} fits several images of the program, and which is meant cannot be told: {}", variant.file,
+    refuse(fmt::format("{} fits several images of the program, and it is not clear which is meant: {}", variant.file,
                        describe(fitting)));
   }
   if (incomplete != nullptr) {

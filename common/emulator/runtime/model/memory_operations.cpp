@@ -53,7 +53,7 @@ void check_range(State& state, const void* pointer, uint64_t bytes, Side side, c
   if (allocation == nullptr) {
     if (side == Side::device) {
       throw ApiError(cudaErrorInvalidValue,
-                     fmt::format("the {} {} is not device memory: {}; it must lie in memory from cudaMalloc, and "
+                     fmt::format("the {} {} is not device memory: {}; it must be in memory from cudaMalloc, and "
                                  "cudaMemcpyKind must fit the pointers",
                                  what, fmt::ptr(pointer), memory.describe(address_of(pointer))));
     }

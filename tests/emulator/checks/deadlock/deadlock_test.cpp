@@ -121,7 +121,7 @@ TEST_F(DeadlockTest, BlamesAnElectionInABranchThatOneLaneTakes) {
       64, {32});
   expect_words(text,
                {"warp 0 [lane 0] elect.sync", "waits for lanes 1-31 of its warp to come to the same instruction",
-                "likely cause: lanes of one warp took different ways, and an operation of the whole warp stands"});
+                "likely cause: lanes of one warp took different paths, and an operation of the whole warp is on"});
 }
 
 TEST_F(DeadlockTest, NamesAnInstructionThatEndsManyPhasesAtOnce) {
@@ -378,7 +378,7 @@ TEST_F(DeadlockTest, NamesTheMeetingOfTheRoleThatIsToReleaseASlot) {
                 64, {32, 32}),
       {"likely cause: nobody has ever arrived at bar[1]: block (0,0,0) warp 1 [all lanes], which arrived at other "
        "barriers before, waits at barrier 0",
-       " for the threads that wait for bar[1]. Does that stand in a branch that not all warps take"});
+       " for the threads that wait for bar[1]. Is that in a branch that not all warps take"});
 }
 
 TEST_F(DeadlockTest, FindsTheAnnouncementThatWentToAnotherBarrier) {

@@ -54,7 +54,7 @@ TEST_F(LanesApartTest, BlamesTheFirstOfTwoOperationsOfTheWarpWhereAsManyLanesWai
 TEST_F(LanesApartTest, DoesNotSayWhichWhereEachHalfTakesAWayOfItsOwn) {
   const std::string text =
       report_of("@%p2 bra OTHER;\n" + kShuffle + "bra END;\nOTHER: bar.warp.sync 0xffffffff;\nEND:\n");
-  expect_words(text, "lanes of one warp took different ways");
+  expect_words(text, "lanes of one warp took different paths");
   EXPECT_EQ(text.find("came to"), std::string::npos) << text;
 }
 

@@ -122,7 +122,8 @@ TEST_F(RaceTest, NamesAStaleParityAlsoWhereOnlySyncthreadsSeparatesTheRounds) {
 
 TEST_F(RaceTest, FindsAWriteByTheIssuerThatDoesNotWaitForItsCopy) {
   expect_one(run(kInit + "@!%first bra END;\n" + kCopy + "st.shared.u32 [%own], 1;\n" + wait(0, "0", "W") + "END:\n"),
-             "race", {"nothing makes the write wait for the copy: bar[0]", "whoever uses the memory again must wait"});
+             "race",
+             {"nothing makes the write wait for the copy: bar[0]", "a thread that uses the memory again must wait"});
 }
 
 TEST_F(RaceTest, FindsASlotThatAThreadReleasesBeforeItsLastReadForAnotherToWrite) {
@@ -353,7 +354,7 @@ TEST_F(RaceTest, ReportsMisusedBarriersByName) {
              {"the transaction count of bar[2]", "expect_tx"});
   expect_one(run("@%first mbarrier.init.shared.b64 [bar], 1;\nbar.sync 0;\nmbarrier.arrive.shared.b64 _, [bar];",
                  {.threads = 32}),
-             "barrier misuse", {"every active lane arrives by itself"});
+             "barrier misuse", {"every active lane arrives on its own"});
   const auto misaligned = run("mbarrier.init.shared.b64 [bar+4], 1;", one);
   ASSERT_EQ(misaligned.diagnostics.size(), 1u);
   EXPECT_EQ(misaligned.diagnostics[0].kind, "barrier misuse");

@@ -162,8 +162,9 @@ TEST_F(TensorOrderTest, FindsAMultiplicationThatDoesNotWaitForTheLoads) {
   const std::string wrong = with(two_rounds(), wait(1, 0, "FREE"), wait(0, 0, "FREE") + "nanosleep.u32 3000;\n");
   const std::string text = text_of(run(wrong, kFiveWarps));
   EXPECT_NE(text.find("race: writes columns 0 to 3"), std::string::npos) << text;
-  EXPECT_NE(text.find("who overwrites the accumulator must wait for a barrier that the loading warps arrive on"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find("a thread that overwrites the accumulator must wait for a barrier that the loading warps arrive on"),
+      std::string::npos)
       << text;
 }
 
@@ -205,8 +206,8 @@ TEST_F(TensorOrderTest, FindsAMissingFenceBeforeAHandOverAmongThreadsThatMultipl
   expect_silence(run(right, kTwoWarps));
   const std::string before = without(right, "tcgen05.fence::before_thread_sync; // issued\n");
   expect_one(run(before, kTwoWarps), "missing tcgen05 fence",
-             {"no tcgen05.fence::before_thread_sync stands behind", line_of(before, "%r14, 0;"),
-              line_of(before, "%r14, 1;"), "between the last tcgen05 instruction and the arrival"});
+             {"no tcgen05.fence::before_thread_sync after", line_of(before, "%r14, 0;"), line_of(before, "%r14, 1;"),
+              "between the last tcgen05 instruction and the arrival"});
   expect_one(run(without(right, "tcgen05.fence::after_thread_sync; // taken over\n"), kTwoWarps),
              "missing tcgen05 fence", {"without a tcgen05.fence::after_thread_sync"});
 }

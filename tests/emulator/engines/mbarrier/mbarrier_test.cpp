@@ -388,7 +388,7 @@ TEST(MbarrierTest, TellsWhyOneArrivesTooMany) {
   expect_fault(kernel.run(init + announce + "mbarrier.arrive.shared::cta.b64 _, [bar];\n"), FaultKind::launch_failure,
                "announcing bytes (arrive.expect_tx) has counted as this thread's arrival: leave this one out");
   expect_fault(kernel.run(init + "bar.sync 0;\n" + announce, {}, {1, 32, 1}), FaultKind::launch_failure,
-               "every active lane arrives by itself");
+               "every active lane arrives on its own");
   expect_fault(kernel.run(init + announce + announce), FaultKind::launch_failure,
                "announce the sum of all copies once, or initialise bar[0] for both");
   expect_fault(kernel.run(init + "mov.u32 %r2, 0;\nAGAIN:\n" + announce +

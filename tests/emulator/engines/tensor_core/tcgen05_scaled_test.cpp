@@ -249,7 +249,7 @@ TEST_F(Tcgen05MmaCheckTest, RefusesOperandsOutsideOfSharedMemory) {
   ASSERT_EQ(operation.a.start % 1024, 0u);
   run();
   operation.a.start = 16;
-  EXPECT_FAULT(run(), "start address 0x10 lies in the first KiB, which the system reserves");
+  EXPECT_FAULT(run(), "start address 0x10 is in the first KiB, which the system reserves");
   operation.a.start = 4096;
   operation.b.stride = 200'000;
   EXPECT_FAULT(run(), "tcgen05.mma, B in shared memory: the operand ends at");
