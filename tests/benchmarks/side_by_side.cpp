@@ -25,11 +25,11 @@ Work in_a_process(Work (*work)(), const EmulatorSettings& settings) {
   }
   close(ends[1]);
   Work done;
-  const bool told = read(ends[0], &done, sizeof done) == sizeof done;
+  const bool is_read = read(ends[0], &done, sizeof done) == sizeof done;
   close(ends[0]);
   int status = 0;
   waitpid(child, &status, 0);
-  return told && status == 0 ? done : Work{};
+  return is_read && status == 0 ? done : Work{};
 }
 
 /// The best rate of each, which other work on the machine disturbs least.

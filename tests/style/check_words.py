@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails where a comment, docstring, string literal or page uses a phrase that the word list of docs/style.md replaces.
+"""Fails where a comment, docstring, string literal, name or page uses a phrase that the word list of docs/style.md replaces.
 
 usage: check_words.py SOURCE_ROOT [NOT_YET...]   NOT_YET: files and folders below the root that are still exempt
 
@@ -16,6 +16,7 @@ import sys
 import tokenize
 
 STYLE = "docs/style.md"
+SPELLING = "| American |"  # begins the table that names need not follow
 BREAK = "\x01"  # between texts; no phrase matches it
 
 C_ENDINGS = (".cpp", ".hpp", ".cu", ".cuh")
@@ -25,6 +26,9 @@ C_TOKEN = re.compile(
     r'|R"(?P<mark>[^()\s\\]{0,16})\((?P<raw>.*?)\)(?P=mark)"'
     r'|"(?P<string>(?:\\.|[^"\\\n])*)"'
     r"|(?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])+'", re.DOTALL)
+VARIANT_ENDINGS = (".patch", ".bugs")  # sentences, and lines of C++ after '+', '-' or ' '
+NAME = re.compile(r"[A-Za-z_]\w*")
+WORD_END = re.compile(r"[_-]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # in a name
 SHELL = re.compile(r"#!.*\b(?:ba|da)?sh\b")
 SHELL_TOKEN = re.compile(
     r"(?:^|(?<=[\s;]))#(?P<line>[^\n]*)"
@@ -130,18 +134,65 @@ def texts_of_page(source, pages):
     return texts
 
 
+def code_of_variant(source):
+    """The changed code of a kernel, in the lines where it is."""
+    return re.sub(r"(?m)^(?:[-+ ](?![-+]{2} )|.*)", "", source)
+
+
+def texts_of_variant(source):
+    texts = texts_of_source(pieces_of_tokens(code_of_variant(source), C_TOKEN))
+    for number, line in enumerate(source.split("\n"), 1):
+        if line and line[0] not in "-+ @":
+            texts.append(Text())
+            texts[-1].add(number, line)
+    return texts
+
+
+def token_of(path, source):
+    """What matches a comment or a string of a source; None: it is none of these languages."""
+    if path.suffix in C_ENDINGS:
+        return C_TOKEN
+    if path.name in ("meson.build", "meson.options"):
+        return MESON_TOKEN
+    return SHELL_TOKEN if SHELL.match(source) else None
+
+
 def texts_of(path, source, pages):
     if path.suffix == ".md":
         return texts_of_page(source, pages)
-    if path.suffix in C_ENDINGS:
-        return texts_of_source(pieces_of_tokens(source, C_TOKEN))
     if path.suffix == ".py":
         return texts_of_source(pieces_of_python(source))
-    if path.name in ("meson.build", "meson.options"):
-        return texts_of_source(pieces_of_tokens(source, MESON_TOKEN))
-    if SHELL.match(source):
-        return texts_of_source(pieces_of_tokens(source, SHELL_TOKEN))
-    return []
+    if path.suffix in VARIANT_ENDINGS:
+        return texts_of_variant(source)
+    token = token_of(path, source)
+    return texts_of_source(pieces_of_tokens(source, token)) if token else []
+
+
+def names_of(path, source):
+    """Yields (line, name) for what the code of a file names."""
+    if path.suffix == ".py":
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            if token.type == tokenize.NAME:
+                yield token.start[0], token.string
+        return
+    code, token = source, token_of(path, source)
+    if path.suffix in VARIANT_ENDINGS:
+        code, token = code_of_variant(source), C_TOKEN
+    if token:
+        code = token.sub(lambda found: "\n" * found[0].count("\n") or " ", code)
+        for number, line in enumerate(code.split("\n"), 1):
+            for name in NAME.findall(line):
+                yield number, name
+
+
+def text_of_names(path, source):
+    """The words of each name in the code of a file and in its path: of ReadsAhead and reads_ahead, "reads ahead"."""
+    text, seen = Text(), set()
+    for line, name in [*((1, part) for part in re.split("[/.]", path)), *names_of(pathlib.Path(path), source)]:
+        if name not in seen:
+            seen.add(name)
+            text.add(line, WORD_END.sub(" ", name).strip(), BREAK)
+    return text
 
 
 def expression(phrase):
@@ -180,6 +231,7 @@ class Rule:
 
 
 def rules_of(page):
+    """The rows of the tables in a page."""
     rows = [re.match(r"^\| *(.*?) *\| *(.*?) *\|.*\|$", line) for line in page.split("\n")]
     rules = [Rule(*row.groups()) for row in rows if row]
     return [rule for rule in rules if rule.is_checked()]
@@ -188,10 +240,10 @@ def rules_of(page):
 OF = re.compile(rf"(?:[.!?:]\s+|{BREAK}\s*)(Of (?!course\b)[\w`]+)")
 
 
-def complaints(path, source, rules, pages):
+def complaints(name, source, rules, rules_of_names, pages):
     """Yields (line, what is wrong) for each hit in one file."""
     prose, strings = Text(), Text(in_string=True)
-    for text in texts_of(path, source, pages):
+    for text in texts_of(pathlib.Path(name), source, pages):
         text.blank(r"`[^`]*`")
         if text.in_string:
             strings.append(text)
@@ -200,9 +252,9 @@ def complaints(path, source, rules, pages):
             prose.append(text)
     for found in OF.finditer(prose.words):
         yield prose.line_of(found.start(1)), f'"{found[1]} ...": begin with the subject'
-    for text in (prose, strings):
+    for text, which in (prose, rules), (strings, rules), (text_of_names(name, source), rules_of_names):
         words = text.words.lower()
-        for rule in rules:
+        for rule in which:
             for begin, end in rule.hits(words):
                 phrase = text.words[begin:end]
                 if not re.search("[a-z][A-Z]", phrase):  # otherwise it is part of an identifier
@@ -221,8 +273,9 @@ def main():
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "common" / "tools"))
     import pages  # what the site knows of Markdown
 
-    rules = rules_of((root / STYLE).read_text())
-    if not rules:
+    page = (root / STYLE).read_text()
+    rules, rules_of_names = rules_of(page), rules_of(page.partition(SPELLING)[0])
+    if not rules_of_names:
         print(f"{STYLE} holds no word list")
         return 1
     checked = found = exempt = 0
@@ -232,7 +285,7 @@ def main():
         except UnicodeDecodeError:
             continue
         name = path.relative_to(root).as_posix()
-        hits = sorted(set(complaints(path, source, rules, pages)))
+        hits = sorted(set(complaints(name, source, rules, rules_of_names, pages)))
         if any(name == entry or name.startswith(entry.rstrip("/") + "/") for entry in not_yet):
             exempt += len(hits)
             continue

@@ -14,6 +14,9 @@ LIST = """# Style
 |---|---|---|
 | `red one`, `has … red.` unless `big red one` | blue | |
 | `left alone` | kept | |
+
+| American | British | note |
+|---|---|---|
 | `reddiz*` | -ise | |
 """
 
@@ -37,8 +40,21 @@ class WordsTest(unittest.TestCase):
     def test_a_phrase_across_two_lines_is_found_where_it_begins(self):
         self.assertEqual(self.found("a.cu", "// It is a red\n// one.\n"), ["1: red  one"])
 
-    def test_code_is_not_searched(self):
+    def test_code_is_searched_for_names_only(self):
         self.assertEqual(self.found("a.hpp", "int red; one(red one);  // `red one`\n"), [])
+
+    def test_the_words_of_a_name_are_a_phrase(self):
+        names = "int red_one;\nvoid TakesARedOne();\nred_one = kRedOne + red_ones + big_red_one;\n"
+        self.assertEqual(self.found("a.cu", names), ["1: red one", "2: Red One", "3: Red One"])
+        self.assertEqual(self.found("a.py", "x = 'red_one'\ndef red_one(): pass\n"), ["2: red one"])
+        self.assertEqual(self.found("big/a_red-one.svg", ""), ["1: red one"])
+
+    def test_names_may_be_american(self):
+        self.assertEqual(self.found("a.hpp", "int reddize_all;\n"), [])
+
+    def test_changes_of_a_kernel_are_searched(self):
+        patch = "A red one.\n\n--- red one/a.cu\n+++ a.cu\n@@ sum\n-  int red_one;\n+  int one;  // left alone\n"
+        self.assertEqual(self.found("a.patch", patch), ["1: red one", "6: red one", "7: left alone"])
 
     def test_adjacent_literals_are_one_text(self):
         self.assertEqual(self.found("a.cpp", 'auto x = "a red "\n         "one";\n'), ["1: red one"])

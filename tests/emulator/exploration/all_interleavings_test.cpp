@@ -16,7 +16,7 @@ TEST_F(ExplorationTest, ARingOfTwoStagesIsProved) {
   expect_proved(ring("mbarrier.arrive.shared.b64 _,"), {64}, "1 interleaving");
 }
 
-TEST_F(ExplorationTest, AQuestionRightBehindABarrierMayComeFirst) {
+TEST_F(ExplorationTest, AQuestionRightAfterABarrierMayComeFirst) {
   checks_memory = false;
   // Warp 1 asks in the step in which it passes the barrier of the block.
   expect_refuted(kInit + R"(

@@ -231,7 +231,7 @@ TEST_F(DriverTest, SharesTheDeviceWithTheRuntime) {
   EXPECT_STREQ(name, "CUDA_ERROR_INVALID_VALUE");
 }
 
-TEST_F(DriverTest, WantsACurrentContextOfEachThread) {
+TEST_F(DriverTest, NeedsACurrentContextInEachThread) {
   ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
   std::thread([] {
     CUdeviceptr memory = 0;

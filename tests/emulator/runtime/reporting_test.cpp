@@ -31,7 +31,7 @@ TEST(ReportingTest, CountsWhatTheChipToleratesOnlyWhereFindingsAreErrors) {
   EXPECT_EQ(counted(false), 1u);
 }
 
-std::string told(bool findings_are_errors) {
+std::string report(bool findings_are_errors) {
   Settings settings;
   settings.findings_are_errors = findings_are_errors;
   Reporter reporter;
@@ -59,7 +59,7 @@ std::string told(bool findings_are_errors) {
 }
 
 TEST(ReportingTest, TellsAFindingOfAKernelOnceWhereTheProgramGoesOn) {
-  const std::string text = told(false);
+  const std::string text = report(false);
   for (const char* word : {"first", "other kernel", "stopped", "again", "later launches, 2 times"}) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, word, text);
   }
@@ -95,7 +95,7 @@ TEST(ReportingTest, SurvivesALimitOnTheSizeOfFiles) {
 }
 
 TEST(ReportingTest, TellsEveryFindingWhereItIsAnError) {
-  const std::string text = told(true);
+  const std::string text = report(true);
   for (const char* word : {"first", "second", "third"}) EXPECT_PRED_FORMAT2(testing::IsSubstring, word, text);
   EXPECT_PRED_FORMAT2(testing::IsNotSubstring, "later launches", text);
 }
