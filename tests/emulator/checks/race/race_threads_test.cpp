@@ -15,7 +15,7 @@ std::string exchange(uint32_t distance, const std::string& between) {
 TEST_F(RaceTest, FindsAMissingSyncthreads) {
   expect_one(run(exchange(32, "")), "race",
              {"writes tile+0x80", "warp 1 [lane 0] st.shared.u32 at f.cu:1", "warp 0 [lane 0] reads it at f.cu:6",
-              "nothing orders the two", "likely cause: no __syncthreads()"});
+              "nothing orders the two", "likely cause: there is no __syncthreads()"});
   expect_silence(run(exchange(32, "bar.sync 0;")));
 }
 
