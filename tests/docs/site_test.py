@@ -185,8 +185,8 @@ class SiteTest(site_look.LookTests, unittest.TestCase):
             names = [marker["name"] for marker in markers]
             self.assertEqual(names[:1], [f"{chapter}_solution"], page.as_posix())
             self.assertEqual(len(names), 2, page.as_posix())
-            patch = names[1].removeprefix(f"{chapter}_wrong_")
-            self.assertTrue((pages.ROOT / "tests/chapters" / chapter / "wrong" / f"{patch}.patch").exists(), names[1])
+            mistakes = (pages.ROOT / "tests/chapters" / chapter / f"{chapter[:2]}.mistakes").read_text(encoding="utf-8")
+            self.assertIn("\n== " + names[1].removeprefix(f"{chapter}_wrong_") + "\n", mistakes)
 
     def test_the_run_of_a_wrong_answer_is_reported_and_that_of_a_solution_is_not(self):
         for page in self.recorded():

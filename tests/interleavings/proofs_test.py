@@ -18,7 +18,10 @@ PAIR = sys.argv.pop()
 SMALL = pathlib.Path(sys.argv.pop())
 PROGRAMS = pathlib.Path(sys.argv.pop())
 HERE = pathlib.Path(__file__).resolve().parent
-CHAPTERS = HERE.parents[1] / "tests/chapters"
+sys.dont_write_bytecode = True  # leave no cache folder among the sources
+sys.path.insert(0, str(HERE.parent / "mistakes"))
+import form  # noqa: E402
+
 # The tests of a chapter that are left to the programs in this folder, which start the same kernels on less.
 TOO_LARGE = {
     "02_ring_of_stages": [],
@@ -75,8 +78,7 @@ class ProofsTest(unittest.TestCase):
         self.prove(PAIR, "right")
 
     def test_the_list_has_all_wrong_answers(self):
-        answers = {(path.parent.parent.name[:2], path.stem) for chapter in TOO_LARGE
-                   for path in (CHAPTERS / chapter / "wrong").glob("*.patch")}
+        answers = {(chapter[:2], mistake.name) for chapter in TOO_LARGE for mistake in form.find(chapter[:2])}
         self.assertEqual(answers, set(wrong_answers()))
 
     def test_each_wrong_answer_is_named_as_the_list_says(self):
@@ -93,9 +95,8 @@ class ProofsTest(unittest.TestCase):
         """The kind of the first report or what else names it, and where that is."""
         program = PROGRAMS / f"{chapter}_wrong_{name}"
         if not program.exists():
-            meson = (CHAPTERS / chapter / "meson.build").read_text(encoding="utf-8")
-            refused = f"'{name}'" in meson.partition("'refused_by_compiler'")[2]
-            return ("compiler", "the compiler") if refused else ("not built", "")
+            is_refused = form.find(f"{chapter[:2]}/{name}")[0].values("refused")
+            return ("compiler", "the compiler") if is_refused else ("not built", "")
         output = run(str(program))
         if report := REPORT.search(output):
             self.assertEqual(test, "", "the default schedule shows it without that test")

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Runs, records and renews mistakes: changes that make a right program wrong, in .mistakes files (README.md has the form).
+
+usage: mistakes.py list [WHICH...]      says what each mistake is
+       mistakes.py edit WHICH           writes the files of a mistake, old or new, to a folder for you to edit
+       mistakes.py record WHICH         makes its change from these files
+       mistakes.py renew [WHICH...]     rewrites the changes that no longer apply, because their program has changed
+
+WHICH is STEM/NAME, as in 02/one_lane_frees, or all of a file: its path, or STEM. The build uses
+
+       mistakes.py split FILE OUTPUT...    writes each mistake of a file to a file of its own, which changes only if it does
+       mistakes.py ptx WHICH FOLDER SOURCE,SOURCE... PROGRAM OUTPUT NVCC ARGUMENTS...
+       mistakes.py object WHICH FOLDER SOURCE SOLUTION_OBJECT OUTPUT NVCC ARGUMENTS...
+       mistakes.py refused WHICH FOLDER SOURCE,SOURCE... NVCC ARGUMENTS...
+       mistakes.py check WHICH COMMAND...
+"""
+
+import pathlib
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True  # leave no cache folder among the sources
+from form import Misfit, Mistake, all_files, find, read_mistakes, write_file  # noqa: E402
+from making import WrongAnswer  # noqa: E402
+from renewal import edit, record, renew  # noqa: E402
+from running import check_refusal  # noqa: E402
+
+
+def one(which: str) -> Mistake:
+    found = find(which)
+    if len(found) != 1:
+        raise Misfit(f"'{which}' is a file of mistakes: name one, as in {found[0].short}" if found else f"{which} has no mistakes")
+    return found[0]
+
+
+def several(which: list[str]) -> list[Mistake]:
+    found = [mistake for each in which for mistake in find(each)] if which else \
+        [mistake for path in all_files() for mistake in read_mistakes(path)]
+    for mistake in found:
+        if not mistake.changes:
+            raise Misfit(f"there is no {mistake.short}")
+    return found
+
+
+def renew_all(mistakes: list[Mistake]) -> int:
+    failed = 0
+    for mistake in mistakes:
+        try:
+            applies, text = renew(mistake)
+        except Misfit as misfit:
+            applies, text = False, str(misfit)
+        failed += not applies
+        if text:
+            print(text)
+    print(f"{len(mistakes)} mistakes, {failed} do not apply")
+    return 1 if failed else 0
+
+
+def split(path: str, outputs: list[str]) -> None:
+    for mistake, output in zip(read_mistakes(pathlib.Path(path).resolve()), outputs, strict=True):
+        write_file(pathlib.Path(output), "\n".join([f"== {mistake.name}", *mistake.section]) + "\n")
+
+
+def make(kind: str, which: str, folder: str, sources: str, rest: list[str]) -> None:
+    """Compiles a wrong answer of a chapter."""
+    mistake = several([which])[0]
+    compiler = rest[2:] if kind != "refused" else rest
+    answer = WrongAnswer(mistake.chapter, mistake.wrong_texts(), mistake.files(), folder, sources.split(","), compiler)
+    if kind == "refused":
+        answer.have_refused()
+        return
+    (answer.make_script if kind == "ptx" else answer.make_object)(*rest[:2])
+    answer.write_dependencies(rest[1])
+
+
+def main() -> int:
+    command, *arguments = sys.argv[1:] or ["help"]
+    if command == "list":
+        print("\n".join(f"{mistake.short}: {mistake.what}" for mistake in several(arguments)))
+    elif command in ("edit", "record") and len(arguments) == 1:
+        print((edit if command == "edit" else record)(one(arguments[0])))
+    elif command == "renew":
+        return renew_all(several(arguments))
+    elif command == "split":
+        split(arguments[0], arguments[1:])
+    elif command in ("ptx", "object", "refused"):
+        make(command, *arguments[:3], arguments[3:])
+    elif command == "check":
+        return check_refusal(several(arguments[:1])[0], arguments[1:])
+    else:
+        print(__doc__)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Misfit as misfit:
+        sys.exit(str(misfit))
+    except subprocess.CalledProcessError as refused:
+        sys.exit(refused.returncode)
