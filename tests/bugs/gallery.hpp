@@ -1,7 +1,7 @@
 // What the programs of the gallery share: arrays on the device, and a main function that runs one of their variants.
 //
-// A base (ring.cu, ...) is a small right program. compile_bugs.py repeats it in a namespace for each of its bugs, with
-// the lines of the bug in place, and adds `main`.
+// A base (ring.cu, ...) is a small right program. tests/mistakes/mistakes.py repeats it in a namespace for each of its
+// mistakes, with the changed lines in place, and adds `main`.
 #pragma once
 
 #include <cuda_runtime.h>

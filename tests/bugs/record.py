@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the gallery on a Hopper GPU, alone and under the four tools of compute-sanitizer, and records what they show.
 
-usage: record.py BUILD_FOLDER RESULT.json [BASE[/BUG]...]
+usage: record.py BUILD_FOLDER RESULT.json [BASE[/MISTAKE]...]
 
 Bases that a Hopper GPU can run are compiled for sm_90a with the toolkit's nvcc. Every variant runs five times alone and
 once under each tool; a run that does not end is killed, and counts as a hang. Where the right program takes nearly that
@@ -21,9 +21,13 @@ import sys
 import time
 
 sys.dont_write_bytecode = True  # leave no cache folder among the sources
-from bugs import FOLDER, HOPPER_BASES, read_bugs  # noqa: E402
-
+FOLDER = pathlib.Path(__file__).resolve().parent
 ROOT = FOLDER.parents[1]
+sys.path.insert(0, str(ROOT / "tests/mistakes"))
+from form import read_mistakes  # noqa: E402
+from making import source_of_all  # noqa: E402
+
+HOPPER_BASES = ("handover", "pair", "registers", "ring", "store", "tiles", "warp", "warpgroups", "warps")
 TOOLKIT = pathlib.Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 RUNS, RUN_LIMIT, TOOL_LIMIT = 5, 20, 30  # runs alone; seconds
@@ -32,7 +36,7 @@ AT_A_TIME = 8
 
 def compile_base(folder: pathlib.Path, base: str) -> str:
     source = folder / f"{base}.made.cu"
-    subprocess.run([FOLDER / "compile_bugs.py", FOLDER / f"{base}.cu", FOLDER / f"{base}.bugs", source], check=True)
+    source.write_text(source_of_all(FOLDER / f"{base}.mistakes"), encoding="utf-8")
     subprocess.run([TOOLKIT / "bin/nvcc", "-std=c++20", "-O1", "-lineinfo", "-cudart", "shared", "--diag-suppress=177",
                     "-gencode", "arch=compute_90a,code=sm_90a", f"-I{ROOT}/common", f"-I{FOLDER}",
                     "-DCCCL_DISABLE_FP16_SUPPORT", source, "-o", folder / base], check=True)
@@ -93,7 +97,7 @@ def main() -> None:
     with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
         list(pool.map(lambda base: compile_base(folder, base), bases))
         variants = [(base, name) for base in bases
-                    for name in ["right", *(bug.name for bug in read_bugs(FOLDER / f"{base}.bugs"))]
+                    for name in ["right", *(bug.name for bug in read_mistakes(FOLDER / f"{base}.mistakes"))]
                     if base in wanted or f"{base}/{name}" in wanted]
         run([folder / bases[0], "right"], 120)  # the first program on a machine waits for the driver
         # Alone first, so that the tools' load does not change what a race does.

@@ -13,7 +13,8 @@ import re
 import sys
 
 sys.dont_write_bytecode = True  # leave no cache folder among the sources
-from bugs import FOLDER, HOPPER_BASES, Base, Bug, read_bugs  # noqa: E402
+from record import FOLDER, HOPPER_BASES  # noqa: E402
+from form import Mistake, read_mistakes  # noqa: E402
 
 PAGES = FOLDER.parents[1] / "docs/bugs"
 RESULTS = FOLDER / "results/nvidia-h200-2026-11-23.json"
@@ -24,8 +25,8 @@ CONSOLE = re.compile(r"<!-- checked: (?P<command>[^\n]*) -->\n```console\n(?P<te
 
 def main() -> int:
     recorded = json.loads(RESULTS.read_text(encoding="utf-8"))
-    bases = {path.stem: read_bugs(path) for path in sorted(FOLDER.glob("*.bugs"))}
-    pages = {f"{base}.md": page_of(Base(FOLDER / f"{base}.cu"), bugs, recorded) for base, bugs in bases.items()}
+    bases = {path.stem: read_mistakes(path) for path in sorted(FOLDER.glob("*.mistakes"))}
+    pages = {f"{base}.md": page_of(base, bugs, recorded) for base, bugs in bases.items()}
     pages["README.md"] = overview(bases, recorded)
     wrong = []
     for name, text in pages.items():
@@ -46,27 +47,31 @@ def main() -> int:
 
 # ---- The page of a base -------------------------------------------------------------------------------------------------
 
-def page_of(base: Base, bugs: list[Bug], recorded: dict) -> str:
-    comment = " ".join(line.strip()[3:] for line in base.head if line.startswith("//"))
-    name = base.path.stem
-    out = [f"# Bugs of `{name}`", "", f"[{base.path.name}](../../tests/bugs/{base.path.name}) is right. {comment}", "",
+def page_of(name: str, bugs: list[Mistake], recorded: dict) -> str:
+    out = [f"# Bugs of `{name}`", "", f"[{name}.cu](../../tests/bugs/{name}.cu) is right. {comment_of(name)}", "",
            "Each of these changes breaks it. [The gallery](README.md) has the bugs of the other programs.", ""]
     out += [f"* [{title(bug.name)}](#{bug.name.replace('_', '-')})" for bug in bugs]
     for bug in bugs:
         variables = f"STAGECRAFT_DEVICE={'h200' if name in ('registers', 'warpgroups') else 'b200'}"
-        if bug.checks() != "all":
-            variables += f" CHECKS={bug.checks()}"
+        if bug.value('checks', 'all') != "all":
+            variables += f" CHECKS={bug.value('checks', 'all')}"
         if "explore" in bug.facts:
-            variables += f" STAGECRAFT_EXPLORE={bug.facts['explore']}"
-        options = "" if bug.checks() == "all" else f" --checks {bug.checks()}"
-        options += f" --explore {bug.facts['explore']}" if "explore" in bug.facts else ""
+            variables += f" STAGECRAFT_EXPLORE={bug.value('explore')}"
+        options = "" if bug.value('checks', 'all') == "all" else f" --checks {bug.value('checks', 'all')}"
+        options += f" --explore {bug.value('explore')}" if "explore" in bug.facts else ""
         out += ["", f"## {title(bug.name)}", "", bug.what, "", "```diff", bug.difference(), "```", "",
                 f"<!-- checked: {variables} tests/chapters/first_report build/tests/bugs/{name} {bug.name} -->",
                 "```console", f"$ ./stagecraft run{options} build/tests/bugs/{name} {bug.name}", "```", "",
-                f"**Fix.** {bug.facts['fix']}", "", f"**On the chip.** {chip(bug, recorded)}"]
+                f"**Fix.** {bug.value('fix')}", "", f"**On the chip.** {chip(bug, recorded)}"]
         if sources := source(bug):
             out += ["", sources]
     return "\n".join(out) + "\n"
+
+
+def comment_of(base: str) -> str:
+    """What stands above the includes of a base."""
+    above = (FOLDER / f"{base}.cu").read_text(encoding="utf-8").partition("#include")[0]
+    return " ".join(line.strip()[3:] for line in above.splitlines() if line.startswith("//"))
 
 
 def title(name: str) -> str:
@@ -74,26 +79,26 @@ def title(name: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def source(bug: Bug) -> str:
+def source(bug: Mistake) -> str:
     """Where the bug comes from."""
     parts = []
-    if number := bug.facts.get("class"):
+    if number := bug.value("class"):
         parts.append(f"Class {number} of [the table](README.md#by-class).")
-    if issues := bug.facts.get("issue", "").split():
+    if issues := bug.value("issue").split():
         links = [f"[{issue}](https://github.com/{issue.replace('#', '/issues/')})" for issue in issues]
         parts.append(f"Reported in {' and '.join(links)}.")
     return " ".join(parts)
 
 
-def results(bug: Bug, recorded: dict) -> dict | None:
-    return recorded["variants"].get(f"{bug.base}/{bug.name}")
+def results(bug: Mistake, recorded: dict) -> dict | None:
+    return recorded["variants"].get(f"{bug.path.stem}/{bug.name}")
 
 
-def chip(bug: Bug, recorded: dict) -> str:
+def chip(bug: Mistake, recorded: dict) -> str:
     """What the chip shows: as recorded, or as reported where the bug needs another chip."""
     found = results(bug, recorded)
     if found is None:
-        letter = bug.facts.get("chip", "")
+        letter = bug.value("chip")
         return f"Not run on a chip; public reports: {LETTERS[letter]}." if letter else "Not run on a chip."
     counts = collections.Counter(describe(result) for result in found["alone"])
     runs = ", ".join(f"{text} in {count} of {len(found['alone'])} runs" for text, count in counts.items())
@@ -127,7 +132,7 @@ def verdict(check: dict) -> str:
 
 # ---- The overview -------------------------------------------------------------------------------------------------------
 
-def overview(bases: dict[str, list[Bug]], recorded: dict) -> str:
+def overview(bases: dict[str, list[Mistake]], recorded: dict) -> str:
     bugs = [bug for list_of in bases.values() for bug in list_of]
     template = (FOLDER / "overview.md").read_text(encoding="utf-8")
     fields = {"count": str(len(bugs)), "bases": base_table(bases), "classes": class_table(bugs),
@@ -135,22 +140,21 @@ def overview(bases: dict[str, list[Bug]], recorded: dict) -> str:
     return re.sub(r"\{(\w+)\}", lambda found: fields[found[1]], template)
 
 
-def link(bug: Bug) -> str:
-    return f"[{bug.name.replace('_', ' ')}]({bug.base}.md#{bug.name.replace('_', '-')})"
+def link(bug: Mistake) -> str:
+    return f"[{bug.name.replace('_', ' ')}]({bug.path.stem}.md#{bug.name.replace('_', '-')})"
 
 
-def base_table(bases: dict[str, list[Bug]]) -> str:
+def base_table(bases: dict[str, list[Mistake]]) -> str:
     rows = ["| program | bugs | what it does right |", "|---|---|---|"]
     for name, bugs in bases.items():
-        comment = " ".join(line.strip()[3:] for line in Base(FOLDER / f"{name}.cu").head if line.startswith("//"))
-        rows.append(f"| [{name}]({name}.md) | {len(bugs)} | {comment} |")
+        rows.append(f"| [{name}]({name}.md) | {len(bugs)} | {comment_of(name)} |")
     return "\n".join(rows)
 
 
-def class_table(bugs: list[Bug]) -> str:
+def class_table(bugs: list[Mistake]) -> str:
     by_class = collections.defaultdict(list)
     for bug in bugs:
-        for number in bug.facts.get("class", "").split():
+        for number in bug.value("class").split():
             by_class[int(number)].append(link(bug))
     rows = ["| | class | bugs |", "|---|---|---|"]
     for line in (FOLDER / "classes.txt").read_text(encoding="utf-8").splitlines():
@@ -160,7 +164,7 @@ def class_table(bugs: list[Bug]) -> str:
     return "\n".join(rows)
 
 
-def tool_table(bases: dict[str, list[Bug]], recorded: dict) -> str:
+def tool_table(bases: dict[str, list[Mistake]], recorded: dict) -> str:
     rows = ["| bug | chip alone | memcheck | racecheck | synccheck | initcheck | here |", "|---|---|---|---|---|---|---|"]
     for base in HOPPER_BASES:
         found = recorded["variants"][f"{base}/right"]
@@ -172,7 +176,7 @@ def tool_table(bases: dict[str, list[Bug]], recorded: dict) -> str:
             counts = collections.Counter(re.sub(r"^\w+: cuda|^\w+: | result$", "", result) for result in found["alone"])
             alone = ", ".join(f"{text} {count}" if len(counts) > 1 else text for text, count in counts.items())
             rows.append(f"| {link(bug)} | {alone} | " + " | ".join(verdict(found[tool]) for tool in TOOLS) +
-                        f" | {bug.facts['kind']} |")
+                        f" | {bug.value('kind')} |")
     return "\n".join(rows)
 
 

@@ -30,7 +30,7 @@ def kinds_in_code() -> set[str]:
 
 class ReportsTest(unittest.TestCase):
     def test_the_kinds_are_found(self):
-        """One of each way to name a kind. run_bugs.py looks for the page of each report that the gallery gets."""
+        """One of each way to name a kind. tests/mistakes looks for the page of each report that the gallery gets."""
         self.assertLessEqual({"race", "deadlock", "endless loop", "barrier misuse", "tensor memory leak", "refused call"},
                              kinds_in_code())
 

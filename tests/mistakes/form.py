@@ -12,7 +12,8 @@ TOOL = "tests/mistakes/mistakes.py"
 FORM = "tests/mistakes/README.md explains the form"
 SOURCES = (".cu", ".cuh", ".hpp")
 SEVERAL = ("expect", "refused")  # keys that may stand several times in a mistake
-KEYS = (*SEVERAL, "host", "pending", "skips", "class", "issue", "kind", "line", "says", "fix", "chip", "checks", "explore")
+OF_A_REPORT = ("kind", "line", "says", "fix")  # which belong together
+KEYS = (*SEVERAL, *OF_A_REPORT, "host", "pending", "skips", "class", "issue", "chip", "checks", "explore")
 NEW = ["SAY WHICH MISTAKE THIS IS.", "expect: WHAT THE REPORT MUST CONTAIN"]
 MOST_CONTEXT = 6  # lines before and after a change that make it unique, if the function does not
 
@@ -201,6 +202,8 @@ def check(mistake: Mistake) -> None:
         raise Misfit(f"{where} lacks its sentence or its change; {FORM}")
     if not any(key in mistake.facts for key in ("expect", "refused", "kind")):
         raise Misfit(f"{where} expects nothing: name what must be said")
+    if missing := [key for key in OF_A_REPORT if "kind" in mistake.facts and key not in mistake.facts]:
+        raise Misfit(f"{where} lacks {', '.join(missing)}")
     for change in mistake.changes:
         if not change.old():
             raise Misfit(f"{shown(mistake.path)}:{change.number}: a change needs a line that goes, or one that stays")

@@ -1,8 +1,8 @@
-"""Compiles wrong answers of chapters.
+"""Compiles mistakes: wrong answers of chapters, and the programs of the gallery.
 
-Only sources that include what is wrong are compiled. A wrong answer is wrong in its kernels, so only they are compiled, to PTX
-that the solution's program runs (STAGECRAFT_PTX); where it changes what the host does, it says `host: changed`, and is compiled
-whole.
+For a wrong answer, only sources that include what is wrong are compiled. It is wrong in its kernels, so only they are compiled, to
+PTX that the solution's program runs (STAGECRAFT_PTX); where it changes what the host does, it says `host: changed`, and is
+compiled whole. A program of the gallery is compiled once with all of its mistakes: it is repeated in a namespace for each.
 """
 
 import functools
@@ -14,7 +14,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 
-from form import ROOT, TESTS, Misfit, write_texts
+from form import ROOT, TESTS, Lines, Misfit, numbered, read_mistakes, write_texts
 
 
 class WrongAnswer:
@@ -91,3 +91,46 @@ def files_of(source: str, folders: list[str]) -> list[str]:
             if found and found not in files:
                 files.append(found)
     return files
+
+
+# ---- The gallery ----------------------------------------------------------------------------------------------------
+
+def length_of_head(lines: Lines) -> int:
+    """How many lines stand once: the includes, and the comment above."""
+    return max(at for at, (_, text) in enumerate(lines, 1) if text.startswith("#include"))
+
+
+def source_of_all(path: pathlib.Path) -> str:
+    """A program with all mistakes of a .mistakes file, and `main`.
+
+    Lines count as those of the right program, so that reports name the line that a reader of it sees; a line that a mistake adds
+    counts as the one that it stands for or follows."""
+    source = path.with_suffix(".cu")
+    right, mistakes = numbered(source.read_text(encoding="utf-8")), read_mistakes(path)
+    head = length_of_head(right)
+    out = [f"// Made by mistakes.py from {source.name} and {path.name}.\n", *(text + "\n" for _, text in right[:head])]
+    out += in_namespace("right", source, right[head:])
+    for mistake in mistakes:
+        out += in_namespace(mistake.name, source, mistake.apply(source.name, right)[head:])
+    out.append('#line 1 "variants"\nconstexpr gallery::Variant kVariants[] = {\n')
+    out += [f'    {{"{name}", {name}::run}},\n' for name in ["right", *(mistake.name for mistake in mistakes)]]
+    out.append("};\n\nint main(int argc, char** argv) { return gallery::run_variant(kVariants, argc, argv); }\n")
+    return "".join(out)
+
+
+def in_namespace(name: str, source: pathlib.Path, lines: Lines) -> list[str]:
+    """The namespace of a variant. A #line directive stands wherever the numbers do not just count on."""
+    out, expected = [f"\nnamespace {name} {{\n"], None
+    for number, text in lines:
+        if number != expected:
+            out.append(f'#line {number} "{source.resolve()}"\n')
+        out.append(text + "\n")
+        expected = number + 1
+    return out + [f"}}  // namespace {name}\n"]
+
+
+def make_program(path: pathlib.Path, output: str, compiler: list[str]) -> None:
+    made = pathlib.Path(output).with_suffix(".made.cu")
+    made.write_text(source_of_all(path), encoding="utf-8")
+    # A mistake may leave a variable of its program without a use (#177).
+    subprocess.run([*compiler, "--diag-suppress=177", made, "-o", output, "-MD", "-MF", f"{output}.d", "-MT", output], check=True)

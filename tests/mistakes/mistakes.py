@@ -12,7 +12,9 @@ WHICH is STEM/NAME, as in 02/one_lane_frees, or all of a file: its path, or STEM
        mistakes.py ptx WHICH FOLDER SOURCE,SOURCE... PROGRAM OUTPUT NVCC ARGUMENTS...
        mistakes.py object WHICH FOLDER SOURCE SOLUTION_OBJECT OUTPUT NVCC ARGUMENTS...
        mistakes.py refused WHICH FOLDER SOURCE,SOURCE... NVCC ARGUMENTS...
-       mistakes.py check WHICH COMMAND...
+       mistakes.py check WHICH COMMAND...               runs the test of an answer, or compiles it
+       mistakes.py program FILE PROGRAM NVCC ARGUMENTS...   makes a program of the gallery, with all mistakes of the file
+       mistakes.py check_program FILE PROGRAM [NAME...]     runs its variants: the right one and each mistake, or those named
 """
 
 import pathlib
@@ -21,9 +23,9 @@ import sys
 
 sys.dont_write_bytecode = True  # leave no cache folder among the sources
 from form import Misfit, Mistake, all_files, find, read_mistakes, write_file  # noqa: E402
-from making import WrongAnswer  # noqa: E402
+from making import WrongAnswer, make_program  # noqa: E402
 from renewal import edit, record, renew  # noqa: E402
-from running import check_refusal  # noqa: E402
+from running import check_program, check_refusal  # noqa: E402
 
 
 def one(which: str) -> Mistake:
@@ -85,6 +87,10 @@ def main() -> int:
         split(arguments[0], arguments[1:])
     elif command in ("ptx", "object", "refused"):
         make(command, *arguments[:3], arguments[3:])
+    elif command == "program":
+        make_program(pathlib.Path(arguments[0]).resolve(), arguments[1], arguments[2:])
+    elif command == "check_program":
+        return check_program(pathlib.Path(arguments[0]).resolve(), arguments[1], arguments[2:])
     elif command == "check":
         return check_refusal(several(arguments[:1])[0], arguments[1:])
     else:

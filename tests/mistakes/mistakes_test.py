@@ -78,7 +78,7 @@ class FormTest(unittest.TestCase):
         self.write("== forgets", "A mistake.", "- arrive(&empty);", "+ leave();", "+ leave();", "expect: race")
         self.assertEqual(self.read().apply("x.cu", form.numbered(SOLUTION))[8:], [(9, "  leave();"), (9, "  leave();"), (10, "}")])
 
-    def test_changes_may_stand_in_any_order(self):
+    def test_changes_may_come_in_any_order(self):
         self.assertEqual(self.apply("- arrive(&empty);", "", "in: first", "- wait(&full, 0);"),
                          WRONG.replace("  wait(&full, 0);\n", "", 1))
 

@@ -1,10 +1,12 @@
 """Runs mistakes, and compares what is said with what is expected."""
 
+import os
+import pathlib
 import re
 import subprocess
 import textwrap
 
-from form import Mistake, shown
+from form import ROOT, Lines, Mistake, numbered, read_mistakes, shown
 
 SECONDS = 30  # far above what any of them takes: a mistake that runs into this was not diagnosed
 SKIPPED = 77
@@ -35,3 +37,96 @@ def check_refusal(mistake: Mistake, command: list[str]) -> int:
         if fault:
             return SKIPPED
     return 1 if fault else 0
+
+
+def wrong_lines(mistake: Mistake) -> Lines:
+    """The lines of the program beside, with the mistake."""
+    source = mistake.path.with_suffix(".cu")
+    return mistake.apply(source.name, numbered(source.read_text(encoding="utf-8")))
+
+
+# ---- The gallery ----------------------------------------------------------------------------------------------------
+
+SCHEDULES = 20  # in which a right program must be silent
+TIME_LIMIT = 60  # seconds; no mistake is expected to be named by it
+
+
+def check_program(path: pathlib.Path, program: str, wanted: list[str]) -> int:
+    """Passes when the right variant of a program of the gallery is silent, and each mistake gets its report."""
+    failed = 0
+    mistakes = read_mistakes(path)
+    if not wanted or "right" in wanted:
+        failed += not is_silent(program, {"STAGECRAFT_CHECKS": "all"}, "")
+        failed += not is_silent(program, {"STAGECRAFT_CHECKS": "race,global"}, "")
+        # Also in other schedules; those of a program that is wrong in few of them would show here.
+        failed += not is_silent(program, {"STAGECRAFT_CHECKS": "all", "STAGECRAFT_EXPLORE": f"{SCHEDULES}"},
+                                rf"stagecraft: explored {SCHEDULES} schedules.*: nothing found\n")
+    for mistake in mistakes:
+        if wanted and mistake.name not in wanted:
+            continue
+        done = run_variant(program, mistake.name, settings_of(mistake))
+        problems = differences(mistake, done.stdout)
+        if done.returncode < 0:
+            problems.insert(0, f"the program crashed with signal {-done.returncode}")
+        if problems:
+            failed += 1
+            print(f"{mistake.name}: {'; '.join(problems)}\n{done.stdout}")
+    print(f"{path.stem}: {failed} of {len(wanted) or len(mistakes) + 1} variants failed")
+    return 1 if failed else 0
+
+
+def settings_of(mistake: Mistake) -> dict[str, str]:
+    """The environment variables with which it is named."""
+    settings = {"STAGECRAFT_CHECKS": mistake.value("checks", "all")}
+    if mistake.values("explore"):
+        settings["STAGECRAFT_EXPLORE"] = mistake.value("explore")
+    return settings
+
+
+def is_silent(program: str, settings: dict[str, str], expected: str) -> bool:
+    """Whether the right variant has the right result, and nothing else is said than what this matches."""
+    done = run_variant(program, "right", settings)
+    if done.returncode == 0 and re.fullmatch(expected, done.stdout.replace("right result\n", "", 1)):
+        return True
+    print(f"the right variant is not silent and right with {settings}:\n{done.stdout}")
+    return False
+
+
+def run_variant(program: str, variant: str, settings: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    environment = {key: value for key, value in os.environ.items()
+                   if not key.startswith("STAGECRAFT_") or key == "STAGECRAFT_DEVICE"}
+    environment |= {"STAGECRAFT_FINDINGS": "report", **settings}
+    return subprocess.run([program, variant], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          env=environment, timeout=TIME_LIMIT, check=False)
+
+
+def kind_of(output: str) -> str:
+    """The kind of the first report in an output."""
+    for line in output.splitlines():
+        if found := re.match(r"stagecraft: ([a-z0-9 ]+) in kernel ", line):
+            return found[1]
+        if re.match(r"stagecraft: cu\w+: ", line):
+            return "refused call"
+    return "none"
+
+
+def differences(mistake: Mistake, output: str) -> list[str]:
+    """How the reports differ from what is expected."""
+    problems = []
+    if (kind := kind_of(output)) != mistake.value("kind"):
+        problems.append(f"the first report is \"{kind}\", not \"{mistake.value('kind')}\"")
+    elif not (ROOT / "docs/reports" / f"{kind.replace(' ', '-')}.md").exists():
+        problems.append(f"no page of docs/reports explains \"{kind}\"")
+    if mistake.value("says") not in output:
+        problems.append(f"nothing says \"{mistake.value('says')}\"")
+    line = mistake.value("line")
+    if line == "none":  # the report is about no line
+        return problems
+    source = mistake.path.with_suffix(".cu")
+    expected = {number for number, text in wrong_lines(mistake) if line in text}
+    named = {int(number) for number in re.findall(rf"\b{source.name}:(\d+)", output)}
+    if not expected:
+        problems.append(f"the program has no line with: {line}")
+    elif not expected & named:
+        problems.append(f"no report names line {' or '.join(map(str, sorted(expected)))}: {line}")
+    return problems

@@ -26,7 +26,7 @@ C_TOKEN = re.compile(
     r'|R"(?P<mark>[^()\s\\]{0,16})\((?P<raw>.*?)\)(?P=mark)"'
     r'|"(?P<string>(?:\\.|[^"\\\n])*)"'
     r"|(?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])+'", re.DOTALL)
-VARIANT_ENDINGS = (".patch", ".bugs")  # sentences, and lines of C++ after '+', '-' or ' '
+MISTAKES = ".mistakes"  # sentences, and lines of C++ after '+', '-' or ' '
 NAME = re.compile(r"[A-Za-z_]\w*")
 WORD_END = re.compile(r"[_-]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # in a name
 SHELL = re.compile(r"#!.*\b(?:ba|da)?sh\b")
@@ -134,15 +134,15 @@ def texts_of_page(source, pages):
     return texts
 
 
-def code_of_variant(source):
-    """The changed code of a kernel, in the lines where it is."""
-    return re.sub(r"(?m)^(?:[-+ ](?![-+]{2} )|.*)", "", source)
+def code_of_mistakes(source):
+    """The names of mistakes and the code that they change, in the lines where it is."""
+    return re.sub(r"(?m)^(?:[-+ ]|== |.*)", "", source)
 
 
-def texts_of_variant(source):
-    texts = texts_of_source(pieces_of_tokens(code_of_variant(source), C_TOKEN))
+def texts_of_mistakes(source):
+    texts = texts_of_source(pieces_of_tokens(code_of_mistakes(source), C_TOKEN))
     for number, line in enumerate(source.split("\n"), 1):
-        if line and line[0] not in "-+ @":
+        if line and line[0] not in "-+ =":
             texts.append(Text())
             texts[-1].add(number, line)
     return texts
@@ -162,8 +162,8 @@ def texts_of(path, source, pages):
         return texts_of_page(source, pages)
     if path.suffix == ".py":
         return texts_of_source(pieces_of_python(source))
-    if path.suffix in VARIANT_ENDINGS:
-        return texts_of_variant(source)
+    if path.suffix == MISTAKES:
+        return texts_of_mistakes(source)
     token = token_of(path, source)
     return texts_of_source(pieces_of_tokens(source, token)) if token else []
 
@@ -176,8 +176,8 @@ def names_of(path, source):
                 yield token.start[0], token.string
         return
     code, token = source, token_of(path, source)
-    if path.suffix in VARIANT_ENDINGS:
-        code, token = code_of_variant(source), C_TOKEN
+    if path.suffix == MISTAKES:
+        code, token = code_of_mistakes(source), C_TOKEN
     if token:
         code = token.sub(lambda found: "\n" * found[0].count("\n") or " ", code)
         for number, line in enumerate(code.split("\n"), 1):

@@ -53,8 +53,8 @@ class WordsTest(unittest.TestCase):
         self.assertEqual(self.found("a.hpp", "int reddize_all;\n"), [])
 
     def test_changes_of_a_kernel_are_searched(self):
-        patch = "A red one.\n\n--- red one/a.cu\n+++ a.cu\n@@ sum\n-  int red_one;\n+  int one;  // left alone\n"
-        self.assertEqual(self.found("a.patch", patch), ["1: red one", "6: red one", "7: left alone"])
+        mistakes = "== red_one\nA red one.\nin: sum\n- int RedOne;\n+ int one;  // left alone\n"
+        self.assertEqual(self.found("a.mistakes", mistakes), ["1: red one", "2: red one", "4: Red One", "5: left alone"])
 
     def test_adjacent_literals_are_one_text(self):
         self.assertEqual(self.found("a.cpp", 'auto x = "a red "\n         "one";\n'), ["1: red one"])
