@@ -13,7 +13,7 @@ FORM = "tests/mistakes/README.md explains the form"
 SOURCES = (".cu", ".cuh", ".hpp")
 SEVERAL = ("expect", "refused")  # keys that may stand several times in a mistake
 OF_A_REPORT = ("kind", "line", "says", "fix")  # which belong together
-KEYS = (*SEVERAL, *OF_A_REPORT, "host", "pending", "skips", "class", "issue", "chip", "checks", "explore")
+KEYS = (*SEVERAL, *OF_A_REPORT, "architecture", "host", "pending", "skips", "class", "issue", "chip", "checks", "explore")
 NEW = ["SAY WHICH MISTAKE THIS IS.", "expect: WHAT THE REPORT MUST CONTAIN"]
 MOST_CONTEXT = 6  # lines before and after a change that make it unique, if the function does not
 

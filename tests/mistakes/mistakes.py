@@ -15,6 +15,9 @@ WHICH is STEM/NAME, as in 02/one_lane_frees, or all of a file: its path, or STEM
        mistakes.py check WHICH COMMAND...               runs the test of an answer, or compiles it
        mistakes.py program FILE PROGRAM NVCC ARGUMENTS...   makes a program of the gallery, with all mistakes of the file
        mistakes.py check_program FILE PROGRAM [NAME...]     runs its variants: the right one and each mistake, or those named
+       mistakes.py right SOURCE NVCC ARCHITECTURE ARGUMENTS...    compiles a program that must be accepted
+       mistakes.py refuse WHICH NVCC ARCHITECTURE ARGUMENTS...    compiles the program beside with a mistake that must be refused
+       mistakes.py marked SOURCE NVCC ARCHITECTURE ARGUMENTS...   compiles one with many, in the lines that end in `// refused:`
 """
 
 import pathlib
@@ -25,7 +28,7 @@ sys.dont_write_bytecode = True  # leave no cache folder among the sources
 from form import Misfit, Mistake, all_files, find, read_mistakes, write_file  # noqa: E402
 from making import WrongAnswer, make_program  # noqa: E402
 from renewal import edit, record, renew  # noqa: E402
-from running import check_program, check_refusal  # noqa: E402
+from running import check_marked, check_program, check_refusal, check_refused, check_right  # noqa: E402
 
 
 def one(which: str) -> Mistake:
@@ -91,6 +94,12 @@ def main() -> int:
         make_program(pathlib.Path(arguments[0]).resolve(), arguments[1], arguments[2:])
     elif command == "check_program":
         return check_program(pathlib.Path(arguments[0]).resolve(), arguments[1], arguments[2:])
+    elif command == "right":
+        return check_right(pathlib.Path(arguments[0]).resolve(), arguments[1:])
+    elif command == "refuse":
+        return check_refused(several(arguments[:1])[0], arguments[1:])
+    elif command == "marked":
+        return check_marked(pathlib.Path(arguments[0]).resolve(), arguments[1:])
     elif command == "check":
         return check_refusal(several(arguments[:1])[0], arguments[1:])
     else:

@@ -4,6 +4,8 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
+import tempfile
 import textwrap
 
 from form import ROOT, Lines, Mistake, numbered, read_mistakes, shown
@@ -130,3 +132,81 @@ def differences(mistake: Mistake, output: str) -> list[str]:
     elif not expected & named:
         problems.append(f"no report names line {' or '.join(map(str, sorted(expected)))}: {line}")
     return problems
+
+
+# ---- Programs that the compiler refuses -----------------------------------------------------------------------------
+
+COMPILE = ROOT / "common/tools/compile_cuda.py"
+MARK = re.compile(r"// refused: (.*)$")
+ERROR = re.compile(r"^\S+\(\d+\): error: ", re.MULTILINE)
+
+
+def compile_text(text: str, name: str, arguments: list[str]) -> tuple[bool, str]:
+    """Whether the build accepts a source, and what it prints.
+
+    @param arguments  the compiler, the architecture, what to make of the source (-ptx, or -cubin to hear ptxas, too), options"""
+    nvcc, architecture, *more = arguments
+    with tempfile.TemporaryDirectory() as folder:
+        source = pathlib.Path(folder) / name
+        source.write_text(text, encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, COMPILE, f"{folder}/report", nvcc, "-std=c++20", "-DCCCL_DISABLE_FP16_SUPPORT", "-I", ROOT / "common",
+             f"-arch=sm_{architecture}", *more, source, "-o", f"{folder}/output"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return done.returncode == 0, done.stdout
+
+
+def check_right(source: pathlib.Path, arguments: list[str]) -> int:
+    """Passes when a program is accepted without a warning."""
+    accepted, output = compile_text(source.read_text(encoding="utf-8"), source.name, [*arguments, "--Werror", "all-warnings"])
+    print(output + ("accepted" if accepted else f"{source} makes no mistake, and yet it is refused"))
+    return 0 if accepted else 1
+
+
+def check_refused(mistake: Mistake, arguments: list[str]) -> int:
+    """Passes when the program beside is refused with the mistake, in the words that are expected, and at the line."""
+    name = mistake.path.with_suffix(".cu").name
+    wrong = [text for _, text in wrong_lines(mistake)]
+    nvcc, architecture, *more = arguments
+    architecture = mistake.value("architecture", architecture)
+    accepted, output = compile_text("\n".join(wrong) + "\n", name, [nvcc, architecture, *more, "--Werror", "all-warnings"])
+    print(output)
+    problems = ["the program with the mistake compiles"] if accepted else []
+    problems += [f"the build does not say `{words}`" for words in mistake.values("refused")
+                 if not re.search(words, " ".join(output.split()))]
+    if line := mistake.value("line"):
+        found = [number for number, text in enumerate(wrong, 1) if line in text]
+        if len(found) != 1:
+            problems.append(f"{len(found)} lines of the wrong program have the text `{line}`")
+        elif not re.search(rf"{re.escape(name)}(\({found[0]}\)|:{found[0]}):? |line {found[0]}( of \S*{re.escape(name)})?\b", output):
+            problems.append(f"the build does not name line {found[0]}: {line}")
+    print("\n".join(problems) or "refused with the right words")
+    return 1 if problems else 0
+
+
+def check_marked(source: pathlib.Path, arguments: list[str]) -> int:
+    """Passes when each line of a source that ends in `// refused: WORDS` is refused with these words, and no other line."""
+    lines = source.read_text(encoding="utf-8").splitlines()
+    expected = {number: match[1] for number, line in enumerate(lines, 1) if (match := MARK.search(line))}
+    problems = []
+    _, output = compile_text("\n".join(lines), source.name, [*arguments, "-Xcudafe", "--error_limit=1000"])
+    found: dict[int, list[str]] = {number: [] for number in expected}
+    starts = [match.start() for match in ERROR.finditer(output)] + [len(output)]
+    for start, end in zip(starts, starts[1:]):
+        error = output[start:end]
+        named = re.findall(rf"{re.escape(source.name)}\((\d+)\)|at line (\d+) of \S*{re.escape(source.name)}|"
+                           rf"at line (\d+)$", error, re.MULTILINE)
+        culprits = {int(number) for numbers in named for number in numbers if number} & expected.keys()
+        if not culprits:
+            problems.append(f"an error that no marked line makes:\n{error}")
+        for number in culprits:
+            found[number].append(" ".join(error.split()))
+    for number, words in expected.items():
+        if not any(words in error for error in found[number]):
+            said = "\n".join(found[number]) or "it compiles"
+            problems.append(f"{source.name}:{number}: expected `{words}`, but:\n{said}")
+    accepted, output = compile_text("\n".join("" if MARK.search(line) else line for line in lines), source.name, arguments)
+    if not accepted:
+        problems.append(f"without the marked lines it does not compile either:\n{output}")
+    print("\n".join(problems) or f"all {len(expected)} mistakes are refused with the right words")
+    return 1 if problems or not expected else 0
