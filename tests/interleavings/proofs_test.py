@@ -47,14 +47,11 @@ def run(*command: str, exhaust: bool = False) -> str:
                           check=False, timeout=300, errors="replace").stdout
 
 
-def wrong_answers() -> dict[tuple[str, str], tuple[str, str]]:
-    """How each wrong answer of these chapters is named, and the test that is run under --exhaust (empty: none)."""
-    answers = {}
-    for line in (HERE / "wrong_answers.txt").read_text(encoding="utf-8").splitlines():
-        if not line.startswith("#"):
-            number, name, kind, *rest = line.split()
-            answers[number, name] = kind.replace("-", " "), rest[1] if rest[:1] == ["in"] else ""
-    return answers
+def how_it_is_named(mistake: form.Mistake) -> tuple[str, str]:
+    """What the section of a wrong answer says: what names it, and the test that is run under --exhaust (empty: none)."""
+    if mistake.values("refused"):
+        return "compiler", ""
+    return "numbers" if mistake.values("numbers") else mistake.value("kind"), mistake.value("exhaust")
 
 
 class ProofsTest(unittest.TestCase):
@@ -77,26 +74,22 @@ class ProofsTest(unittest.TestCase):
     def test_a_pair_of_blocks_with_a_multicast_is_proved(self):
         self.prove(PAIR, "right")
 
-    def test_the_list_has_all_wrong_answers(self):
-        answers = {(chapter[:2], mistake.name) for chapter in TOO_LARGE for mistake in form.find(chapter[:2])}
-        self.assertEqual(answers, set(wrong_answers()))
-
-    def test_each_wrong_answer_is_named_as_the_list_says(self):
+    def test_each_wrong_answer_is_named_as_its_section_says(self):
         count: dict[str, int] = {}
-        for (number, name), (expected, test) in wrong_answers().items():
-            chapter = next(each for each in TOO_LARGE if each.startswith(number))
-            with self.subTest(f"{number} {name}"):
-                kind, where = self.how_named(chapter, name, test)
-                self.assertEqual(kind, expected)
-                count[where] = count.get(where, 0) + 1
+        for chapter in TOO_LARGE:
+            for mistake in form.find(chapter[:2]):
+                with self.subTest(mistake.short):
+                    expected, test = how_it_is_named(mistake)
+                    kind, where = self.how_named(chapter, mistake, test)
+                    self.assertEqual(kind, expected)
+                    count[where] = count.get(where, 0) + 1
         print("  named by " + ", ".join(f"{where}: {number}" for where, number in sorted(count.items())))
 
-    def how_named(self, chapter: str, name: str, test: str) -> tuple[str, str]:
+    def how_named(self, chapter: str, mistake: form.Mistake, test: str) -> tuple[str, str]:
         """The kind of the first report or what else names it, and where that is."""
-        program = PROGRAMS / f"{chapter}_wrong_{name}"
+        program = PROGRAMS / f"{chapter}_wrong_{mistake.name}"
         if not program.exists():
-            is_refused = form.find(f"{chapter[:2]}/{name}")[0].values("refused")
-            return ("compiler", "the compiler") if is_refused else ("not built", "")
+            return ("compiler", "the compiler") if mistake.values("refused") else ("not built", "")
         output = run(str(program))
         if report := REPORT.search(output):
             self.assertEqual(test, "", "the default schedule shows it without that test")
