@@ -14,9 +14,9 @@ import sys
 
 sys.dont_write_bytecode = True  # leave no cache folder among the sources
 from record import FOLDER, HOPPER_BASES  # noqa: E402
-from form import Mistake, read_mistakes  # noqa: E402
+from form import ROOT, TESTS, Mistake, read_mistakes  # noqa: E402
 
-PAGES = FOLDER.parents[1] / "docs/bugs"
+PAGES = ROOT / "docs/bugs"
 RESULTS = FOLDER / "results/nvidia-h200-2026-11-23.json"
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 LETTERS = {"H": "a hang", "W": "a wrong result", "P": "it usually passes", "L": "a launch failure"}
@@ -91,7 +91,7 @@ def source(bug: Mistake) -> str:
 
 
 def results(bug: Mistake, recorded: dict) -> dict | None:
-    return recorded["variants"].get(f"{bug.path.stem}/{bug.name}")
+    return recorded["variants"].get(bug.value("recorded", bug.short))
 
 
 def chip(bug: Mistake, recorded: dict) -> str:
@@ -134,14 +134,22 @@ def verdict(check: dict) -> str:
 
 def overview(bases: dict[str, list[Mistake]], recorded: dict) -> str:
     bugs = [bug for list_of in bases.values() for bug in list_of]
+    taught = [mistake for path in sorted((TESTS / "chapters").glob("*/*.mistakes")) for mistake in read_mistakes(path)
+              if mistake.values("recorded")]
     template = (FOLDER / "overview.md").read_text(encoding="utf-8")
-    fields = {"count": str(len(bugs)), "bases": base_table(bases), "classes": class_table(bugs),
-              "tools": tool_table(bases, recorded), "gpu": recorded["gpu"], "tool": recorded["tool"].split()[1], "date": recorded["date"]}
+    fields = {"count": str(len(bugs)), "bases": base_table(bases), "classes": class_table(bugs + taught),
+              "tools": tool_table(bases, taught, recorded), "gpu": recorded["gpu"], "tool": recorded["tool"].split()[1], "date": recorded["date"]}
     return re.sub(r"\{(\w+)\}", lambda found: fields[found[1]], template)
 
 
 def link(bug: Mistake) -> str:
-    return f"[{bug.name.replace('_', ' ')}]({bug.path.stem}.md#{bug.name.replace('_', '-')})"
+    text = bug.name.replace("_", " ")
+    if bug.chapter:
+        lesson = ROOT / "chapters" / bug.chapter / "README.md"
+        is_shown = f"_wrong_{bug.name} " in lesson.read_text(encoding="utf-8")
+        page = f"chapters/{bug.chapter}/README.md#what-goes-wrong" if is_shown else bug.path.relative_to(ROOT).as_posix()
+        return f"[{text}](../../{page}) (chapter {bug.chapter[:2]})"
+    return f"[{text}]({bug.path.stem}.md#{bug.name.replace('_', '-')})"
 
 
 def base_table(bases: dict[str, list[Mistake]]) -> str:
@@ -164,12 +172,12 @@ def class_table(bugs: list[Mistake]) -> str:
     return "\n".join(rows)
 
 
-def tool_table(bases: dict[str, list[Mistake]], recorded: dict) -> str:
+def tool_table(bases: dict[str, list[Mistake]], taught: list[Mistake], recorded: dict) -> str:
     rows = ["| bug | chip alone | memcheck | racecheck | synccheck | initcheck | here |", "|---|---|---|---|---|---|---|"]
     for base in HOPPER_BASES:
         found = recorded["variants"][f"{base}/right"]
         rows.append(f"| **{base}, right** | right | " + " | ".join(alarm(found[tool]) for tool in TOOLS) + " | nothing |")
-        for bug in bases[base]:
+        for bug in bases[base] + [bug for bug in taught if bug.value("recorded").startswith(f"{base}/")]:
             found = results(bug, recorded)
             if found is None:
                 continue
