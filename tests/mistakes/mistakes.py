@@ -2,6 +2,7 @@
 """Runs, records and renews mistakes: changes that make a right program wrong, in .mistakes files (README.md has the form).
 
 usage: mistakes.py list [WHICH...]      says what each mistake is
+       mistakes.py run WHICH...         builds them and tests what is said about them
        mistakes.py edit WHICH           writes the files of a mistake, old or new, to a folder for you to edit
        mistakes.py record WHICH         makes its change from these files
        mistakes.py renew [WHICH...]     rewrites the changes that no longer apply, because their program has changed
@@ -20,12 +21,14 @@ WHICH is STEM/NAME, as in 02/one_lane_frees, or all of a file: its path, or STEM
        mistakes.py marked SOURCE NVCC ARCHITECTURE ARGUMENTS...   compiles one with many, in the lines that end in `// refused:`
 """
 
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
 sys.dont_write_bytecode = True  # leave no cache folder among the sources
-from form import Misfit, Mistake, all_files, find, read_mistakes, write_file  # noqa: E402
+from form import ROOT, Misfit, Mistake, all_files, find, read_mistakes, write_file  # noqa: E402
 from making import WrongAnswer, make_program  # noqa: E402
 from renewal import edit, record, renew  # noqa: E402
 from running import check_marked, check_program, check_refusal, check_refused, check_right  # noqa: E402
@@ -61,6 +64,25 @@ def renew_all(mistakes: list[Mistake]) -> int:
     return 1 if failed else 0
 
 
+def run(mistakes: list[Mistake]) -> int:
+    """Builds the programs, and runs the tests that have the mistakes: of the gallery, those of whole programs."""
+    targets, tests = [], []
+    for mistake in mistakes:
+        if mistake.chapter:
+            targets += [] if mistake.values("refused") else [f"chapters/{mistake.chapter}_wrong_{mistake.name}"]
+            tests.append(f"wrong {mistake.short.replace('/', ' ')}")
+        elif mistake.values("refused"):
+            tests.append(mistake.short.replace("/", " "))
+        else:
+            targets.append(f"tests/bugs/{mistake.path.stem}")
+            tests.append(f"bugs of {mistake.path.stem}")
+    tools = os.pathsep.join([str(ROOT / "build/tools/python/bin"), os.environ["PATH"]])
+    if targets:
+        subprocess.run([shutil.which("ninja", path=tools), "-C", ROOT / "build", *dict.fromkeys(targets)], check=True)
+    return subprocess.run([shutil.which("meson", path=tools), "test", "-C", ROOT / "build", "--no-rebuild", "--print-errorlogs",
+                           *dict.fromkeys(tests)], check=False).returncode
+
+
 def split(path: str, outputs: list[str]) -> None:
     for mistake, output in zip(read_mistakes(pathlib.Path(path).resolve()), outputs, strict=True):
         write_file(pathlib.Path(output), "\n".join([f"== {mistake.name}", *mistake.section]) + "\n")
@@ -84,6 +106,8 @@ def main() -> int:
         print("\n".join(f"{mistake.short}: {mistake.what}" for mistake in several(arguments)))
     elif command in ("edit", "record") and len(arguments) == 1:
         print((edit if command == "edit" else record)(one(arguments[0])))
+    elif command == "run" and arguments:
+        return run(several(arguments))
     elif command == "renew":
         return renew_all(several(arguments))
     elif command == "split":
