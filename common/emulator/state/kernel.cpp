@@ -193,7 +193,7 @@ std::string Kernel::describe_gap(uint32_t offset) const {
   }
   if (before == nullptr) return {};
   const uint32_t end = before->offset + before->size;
-  return fmt::format("{} behind the end of {}, which has {} bytes at {:#x} up to {:#x}",
+  return fmt::format("{} past the end of {}, which has {} bytes at {:#x} up to {:#x}",
                      offset == end ? "right" : fmt::format("{} bytes", offset - end), before->name, before->size,
                      before->offset, end);
 }

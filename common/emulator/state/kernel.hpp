@@ -161,7 +161,7 @@ class Kernel {
   std::string name_of_shared(uint32_t offset, uint32_t element_bytes) const;
   /// Names a byte of shared memory: "tile+0x840".
   std::string name_of_shared_byte(uint32_t offset) const;
-  /// Where bytes of the static shared memory belong to no variable, says what is beside them: "4 bytes behind the end
+  /// Where bytes of the static shared memory belong to no variable, says what is beside them: "4 bytes past the end
   /// of table, which has 128 bytes at 0x408 up to 0x488". Empty where they belong to one, or none is before them.
   std::string describe_gap(uint32_t offset) const;
   /// Whether it has a variable in dynamic shared memory (extern __shared__).

@@ -206,7 +206,7 @@ timing::MachineCode describe_machine_code(const machine::Kernel& kernel) {
     const int64_t high_part = static_cast<int64_t>((word.low >> 34 | word.high << 30) << 16) >> 16;
     const int64_t words = high_part * 256 + field(word.low, 16, 8);
     const int64_t target = i + 1 + words * 4 / machine::kMachineInstructionBytes;
-    if (target == i) {  // behind the end stands a branch to itself, and what fills up the last line
+    if (target == i) {  // after the end is a branch to itself, and what fills up the last line
       described.resize(i);
       break;
     }

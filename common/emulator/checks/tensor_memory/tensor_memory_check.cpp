@@ -209,7 +209,7 @@ std::string cause_of(FindingLog& findings, const ClusterRecord& cluster, const T
                          describe_lanes(before.lanes), describe_lanes(now.lanes), side_of(cluster, now).what);
     }
     return "two threads issue operations on the same tensor memory: one must hand over to the other by a barrier, with "
-           "tcgen05.fence::before_thread_sync before and after_thread_sync behind it";
+           "tcgen05.fence::before_thread_sync before and after_thread_sync after it";
   }
   const bool load = before.kind == TensorAccessKind::load;
   if (before.of_nothing && now.kind == TensorAccessKind::operation) {

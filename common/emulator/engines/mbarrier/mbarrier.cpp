@@ -308,11 +308,11 @@ BarrierReference find_barrier(Block& block, uint32_t offset, const char* what) {
             is_other
                 ? fmt::format(
                       "others of the block's barriers are initialised, and not {}: is its mbarrier.init "
-                      "missing, or does it come later? Or, since it is the one behind {}, does an index run "
+                      "missing, or does it come later? Or, since it is the one after {}, does an index run "
                       "past that array? Otherwise, {}",
                       own, before, cause)
                 : fmt::format(
-                      "this is the place behind {}: does an index run past its array, or are more barriers used than "
+                      "this is the place after {}: does an index run past its array, or are more barriers used than "
                       "initialised? Otherwise, {}",
                       before, cause);
       }

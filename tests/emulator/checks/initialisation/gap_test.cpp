@@ -15,27 +15,27 @@ class GapTest : public RaceTest {
   }
 };
 
-TEST_F(GapTest, FindsAStoreBehindTheEndOfAnArray) {
+TEST_F(GapTest, FindsAStorePastTheEndOfAnArray) {
   expect_one(run_all("@%first st.shared.u32 [odd+20], %thread;"), "illegal address",
              {"writes shared address 0x1414, which belongs to no variable",
-              "right behind the end of odd, which has 20 bytes at 0x1400 up to 0x1414", "f.cu:2"});
-  expect_one(run_all("@%first st.shared.u32 [odd+28], %thread;"), "illegal address", {"8 bytes behind the end of odd"});
+              "right past the end of odd, which has 20 bytes at 0x1400 up to 0x1414", "f.cu:2"});
+  expect_one(run_all("@%first st.shared.u32 [odd+28], %thread;"), "illegal address", {"8 bytes past the end of odd"});
   expect_silence(run_all("@%first st.shared.u32 [odd+16], %thread; @%first st.shared.u32 [last], %thread;"));
 }
 
 TEST_F(GapTest, FindsAnAccessThatReachesIntoTheGap) {
   expect_one(run_all("@%first st.shared.v2.u32 [odd+16], {%thread, %thread};"), "illegal address",
-             {"3 bytes behind the end of odd"});
+             {"3 bytes past the end of odd"});
 }
 
 TEST_F(GapTest, FindsAnMbarrierInTheGap) {
   expect_one(run_all("@%first mbarrier.init.shared.b64 [odd+24], 1;"), "illegal address",
-             {"puts an mbarrier at shared address 0x1418", "4 bytes behind the end of odd"});
+             {"puts an mbarrier at shared address 0x1418", "4 bytes past the end of odd"});
 }
 
 TEST_F(GapTest, NamesTheLastArrayWhereNothingFollows) {
   expect_one_fault(run_all("@%first st.shared.u32 [last+24], %thread;"), "illegal address",
-                   {"outside of the block's shared memory", "4 bytes behind the end of last, which has 20 bytes"});
+                   {"outside of the block's shared memory", "4 bytes past the end of last, which has 20 bytes"});
 }
 
 }  // namespace

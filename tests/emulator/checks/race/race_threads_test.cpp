@@ -90,7 +90,7 @@ TEST_F(RaceTest, OrdersTilesThatSynchroniseInOneInstructionEachOnItsOwn) {
   expect_one(run(exchange(16, between), {.threads = 32}), "race", {"f.cu:6", "f.cu:1"});
 }
 
-TEST_F(RaceTest, FindsAWriteThatNothingKeepsBehindTheReads) {
+TEST_F(RaceTest, FindsAWriteThatNothingOrdersAfterTheReads) {
   const std::string reads = exchange(32, "bar.sync 0;");
   expect_one(run(reads + "st.shared.u32 [%own], %r2;"), "race", {"f.cu:7", "f.cu:6"});
   expect_silence(run(reads + "bar.sync 0;\nst.shared.u32 [%own], %r2;"));

@@ -354,7 +354,7 @@ TEST(MbarrierTest, StopsWhatPtxLeavesUndefined) {
   fault_of("mbarrier.test_wait.parity.shared::cta.b64 %p1, [bar], 0;", FaultKind::launch_failure,
            "ran ahead of mbarrier.init");
   fault_of("mbarrier.init.shared::cta.b64 [bar], 1;\nmbarrier.arrive.shared::cta.b64 _, [bar+8];",
-           FaultKind::launch_failure, "this is the place behind bar[0]: does an index run past its array");
+           FaultKind::launch_failure, "this is the place after bar[0]: does an index run past its array");
   fault_of(script({"init 1", "inval", "arrive"}), FaultKind::launch_failure,
            "mbarrier.inval has ended the barrier that was here");
   fault_of(script({"init 2", "arrive", "init 2"}), FaultKind::launch_failure,
