@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "emulator/checks/deadlock/register_demand.hpp"
+#include "emulator/checks/deadlock/rules.hpp"
 #include "emulator/checks/deadlock/sleepers.hpp"
+#include "emulator/checks/deadlock/wording.hpp"
 #include "emulator/checks/reporting/place.hpp"
 #include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
@@ -23,14 +25,15 @@ using machine::WaitKind;
 
 void DeadlockCheck::cluster_stuck(const Cluster& cluster, machine::Diagnostic& report) {
   const Sleepers sleepers(cluster, histories_);
-  const std::vector<Group>& groups = sleepers.groups();
-  if (groups.empty()) return;
+  const std::vector<Explanation> explanations = explain(sleepers);
+  if (explanations.empty()) return;
   const Kernel& kernel = *cluster.grid->kernel;
-  report.place = place_of(*groups.front().first);
-  report.message = describe_wait(*groups.front().first);
+  const Group& blamed = *explanations.front().group;
+  report.place = place_of(*blamed.first);
+  report.message = describe_wait(*blamed.first);
   std::set<uint32_t> described;  // shared addresses, with rank
-  for (const Group& group : groups) {
-    const Wait& wait = group.first->wait;
+  for (const Explanation& each : explanations) {
+    const Wait& wait = each.group->first->wait;
     if (wait.kind != WaitKind::mbarrier || !described.insert(wait.address).second) continue;
     const Block* block = cluster.block_of(wait.address);
     const auto found = block->mbarriers.live.find(wait.address & machine::kSharedOffsetMask);
@@ -39,17 +42,19 @@ void DeadlockCheck::cluster_stuck(const Cluster& cluster, machine::Diagnostic& r
     if (cluster.blocks.size() > 1) name += fmt::format(" of block rank {}", block->rank);
     for (std::string& line : machine::describe(found->second, name)) report.details.push_back(std::move(line));
   }
-  if (groups.front().first->wait.kind == WaitKind::registers) {
-    for (std::string& line : describe_register_shares(groups.front().first->block())) {
+  if (blamed.first->wait.kind == WaitKind::registers) {
+    for (std::string& line : describe_register_shares(blamed.first->block())) {
       report.details.push_back(std::move(line));
     }
   }
-  for (size_t i = 1; i < groups.size(); ++i) report.details.push_back(describe_group(groups[i]));
-  if (groups.front().warps.size() > 1) {
-    report.details.push_back(fmt::format("{} wait there alike", describe_warps(groups.front())));
+  for (size_t i = 1; i < explanations.size(); ++i) {
+    report.details.push_back(describe_group(*explanations[i].group));
+  }
+  if (blamed.warps.size() > 1) {
+    report.details.push_back(fmt::format("{} wait there alike", describe_warps(blamed)));
   }
   report.details.push_back("nothing that is still running can complete it");
-  report.likely_cause = groups.front().cause.text;
+  report.likely_cause = explanations.front().text;
 }
 
 void DeadlockCheck::cluster_repeated(const Cluster& cluster, machine::Diagnostic& report) {
@@ -73,7 +78,7 @@ void DeadlockCheck::cluster_repeated(const Cluster& cluster, machine::Diagnostic
   }
   if (looping > kMostPlaces) report.details.push_back(fmt::format("and {} more", looping - kMostPlaces));
   const Sleepers sleepers(cluster, histories_);
-  for (const Group& group : sleepers.groups()) report.details.push_back(describe_group(group));
+  for (const Explanation& each : explain(sleepers)) report.details.push_back(describe_group(*each.group));
   report.details.push_back("no thread that still runs does anything that could end it");
   report.likely_cause = "the loop polls memory or barriers that nobody will change any more";
 }

@@ -2,10 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 #include "emulator/checks/causes/control_flow.hpp"
-#include "emulator/checks/deadlock/sleepers.hpp"
+#include "emulator/checks/deadlock/causes.hpp"
+#include "emulator/checks/deadlock/other_barriers.hpp"
+#include "emulator/checks/deadlock/wording.hpp"
 #include "emulator/checks/reporting/place.hpp"
 
 namespace stagecraft::emulator::checks {
@@ -16,344 +17,321 @@ using machine::WaitKind;
 
 namespace {
 
-/// "barrier 0", "barrier.cluster": where a group waits for others to come.
-std::string name_of_meeting(const Group& group) {
-  const machine::Wait& wait = group.first->wait;
-  return wait.kind == WaitKind::cluster_barrier ? std::string("barrier.cluster")
-                                                : fmt::format("barrier {}", wait.address);
+/// " full[0] has completed phase 1, by ..., and nobody has waited for that": empty: there is none.
+std::string latest_phase_unseen(const Sleepers& sleepers, const Fragment& waiter) {
+  const Block* block = sleepers.block_of_barrier(waiter);
+  for (const auto& [offset, barrier] : block->mbarriers.live) {
+    const BarrierHistory* history = sleepers.history_at(block, offset);
+    if (barrier.phase == 0 || history == nullptr || &barrier == sleepers.barrier_of(waiter)) continue;
+    uint64_t seen = 0;
+    for (const BarrierHistory::Waiter& each : history->waiters) seen = std::max(seen, each.phases);
+    if (seen >= barrier.phase) continue;
+    const std::string by = history->phases.describe_arrivals(barrier.phase - 1, *waiter.grid().kernel);
+    return fmt::format(" {} has completed phase {}{}, and nobody has waited for that",
+                       name_of_barrier(*waiter.grid().kernel, offset), barrier.phase - 1,
+                       by.empty() ? by : fmt::format(", by {}", by));
+  }
+  return {};
 }
 
-bool is_one_of(const BarrierHistory::Arriver& arriver, const Group& group) {
-  return std::any_of(group.all.begin(), group.all.end(), [&](const Fragment* each) { return arriver.is_in(*each); });
+/// Where a barrier of the same array has completed a phase that nobody has waited for.
+/// @param by_copies  whether only a phase in which copies brought bytes counts
+std::string cause_in_another_slot(const Sleepers& sleepers, const Group& group, bool by_copies) {
+  const Fragment& first = *group.first;
+  const std::string array = array_of(name_of_barrier(first));
+  if (array.empty()) return {};
+  for (const OtherBarrier& other : never_waited_for(sleepers, first)) {
+    if (other.barrier->expected != sleepers.barrier_of(first)->expected) continue;  // it stands for something else
+    if (by_copies && !other.history->phases.has(other.barrier->phase - 1, PhaseNote::Kind::bytes)) continue;
+    if (!other.name.starts_with(array)) continue;
+    return fmt::format(
+        "nobody has ever arrived at {}, while {} has completed a phase that nobody has waited for: does the wait ask "
+        "for another slot than the one that was filled?",
+        name_of_barrier(first), other.name);
+  }
+  return {};
+}
+
+/// The other one of two sides that each wait for a barrier at which nobody has ever arrived; null: there is none.
+const Group* opposite_side(const Sleepers& sleepers, const Group& group) {
+  const std::vector<Group>& groups = sleepers.groups();
+  const auto other = std::find_if(groups.begin(), groups.end(), [&](const Group& each) {
+    return !waits_for_the_same(each, group) && each.is_root && sleepers.never_arrived(each) &&
+           !sleepers.history_of(*each.first).passed_before_first;
+  });
+  return other == groups.end() ? nullptr : &*other;
+}
+
+/// A side that has arrived somewhere is not at its first wait: it has gone past the arrival that the other waits for.
+struct Sides {
+  const Group* early = nullptr;  ///< null: not one of the two has gone on, but none or both
+  const Group* late = nullptr;
+};
+Sides sides_of(const Sleepers& sleepers, const Group& group, const Group& other) {
+  const bool gone_on = sleepers.has_arrived(group);
+  if (gone_on == sleepers.has_arrived(other)) return {};
+  return gone_on ? Sides{&other, &group} : Sides{&group, &other};
+}
+
+/// What else may be wrong where all others have ended.
+std::string other_ideas(const Sleepers& sleepers, const Group& group) {
+  const std::vector<Group>& groups = sleepers.groups();
+  const Fragment& first = *group.first;
+  const auto sides = std::count_if(groups.begin(), groups.end(), [&](const Group& other) {
+    return other.first->wait.kind == WaitKind::mbarrier && other.first->wait.address == first.wait.address;
+  });
+  if (sides > 2) return " Or is one of those who wait to arrive first, or to ask for what arrives?";
+  if (sides == 2 && groups[1].first->warp != groups[0].first->warp) {
+    return " Or does one side wait here for the barrier of the other?";
+  }
+  if (sleepers.has_arrived(group) && !array_of(name_of_barrier(first)).empty()) {
+    return " Or does the wait ask for a slot that was never filled, as where the last slots are waited for from a "
+           "fresh state?";
+  }
+  return {};
 }
 
 }  // namespace
 
-bool Sleepers::never_arrived(const Group& group) const {
-  const machine::Mbarrier* barrier = barrier_of(*group.first);
-  return barrier != nullptr && barrier->phase == 0 && barrier->pending == barrier->expected &&
-         barrier->transaction == 0 && history_of(*group.first).arrivers.empty();
+bool waits_for_the_same(const Group& one, const Group& other) {
+  return one.first->wait.kind == WaitKind::mbarrier && offset_of(*one.first) == offset_of(*other.first);
 }
 
-bool Sleepers::has_arrived(const Group& group) const {
-  return std::any_of(histories_.begin(), histories_.end(), [&](const auto& known) {
-    return std::any_of(known.second.arrivers.begin(), known.second.arrivers.end(),
-                       [&](const BarrierHistory::Arriver& arriver) { return is_one_of(arriver, group); });
-  });
-}
-
-bool Sleepers::has_not_begun(const Group& group) const {
-  return group.first->wait.kind == WaitKind::mbarrier && never_arrived(group) && !has_arrived(group) &&
-         !history_of(*group.first).passed_before_first;
-}
-
-bool Sleepers::is_waited_for(const Group& group) const {
-  return std::any_of(groups_.begin(), groups_.end(), [&](const Group& other) {
-    const Fragment& first = *other.first;
-    if (&other == &group || first.wait.kind != WaitKind::mbarrier) return false;
-    const BarrierHistory& history = history_of(first);
-    return !history.passed_before_first &&
-           std::any_of(history.arrivers.begin(), history.arrivers.end(),
-                       [&](const BarrierHistory::Arriver& arriver) { return is_one_of(arriver, group); });
-  });
-}
-
-const Block* Sleepers::block_with_arrivals(const Group& group) const {
+std::string only_another_block_is_signalled(const Sleepers& sleepers, const Group& group) {
   const Fragment& first = *group.first;
-  const uint32_t offset = first.wait.address & machine::kSharedOffsetMask;
-  for (const auto& block : cluster_.blocks) {
-    if (block.get() == cluster_.block_of(first.wait.address)) continue;
-    const auto history = histories_.find({block.get(), offset});
+  const Block& own = *sleepers.block_of_barrier(first);
+  const uint32_t offset = offset_of(first);
+  for (const auto& block : sleepers.cluster().blocks) {
+    if (block.get() == &own) continue;
+    const BarrierHistory* history = sleepers.history_at(block.get(), offset);
     const auto barrier = block->mbarriers.live.find(offset);
-    if (history == histories_.end() || barrier == block->mbarriers.live.end()) continue;
-    if (!history->second.arrivers.empty() && barrier->second.phase > 0) return block.get();
-  }
-  return nullptr;
-}
-
-std::string Sleepers::phase_that_nobody_saw(const Group& group) const {
-  const Fragment& first = *group.first;
-  const auto is_alone = [&](const Group& other) { return other.first->warp == first.warp; };
-  if (!std::all_of(groups_.begin(), groups_.end(), is_alone)) return {};
-  const Block* block = cluster_.block_of(first.wait.address);
-  for (const auto& [offset, barrier] : block->mbarriers.live) {
-    const auto history = histories_.find({block, offset});
-    if (barrier.phase == 0 || history == histories_.end()) continue;
-    uint64_t seen = 0;
-    for (const BarrierHistory::Waiter& waiter : history->second.waiters) seen = std::max(seen, waiter.phases);
-    const auto arrives = [&](const BarrierHistory::Arriver& arriver) {
-      return arriver.block == &first.block() && arriver.warp == first.warp->index;
-    };
-    const auto& arrivers = history->second.arrivers;
-    if (seen >= barrier.phase || std::none_of(arrivers.begin(), arrivers.end(), arrives)) continue;
-    const std::string user = user_of_siblings(group, offset);
-    return fmt::format("{} has completed phase {}, which nobody has waited for{}",
-                       name_of_barrier(*first.grid().kernel, offset), barrier.phase - 1,
-                       user.empty() ? user : fmt::format(" (is it for {}?)", user));
+    if (history == nullptr || barrier == block->mbarriers.live.end()) continue;
+    if (history->arrivers.empty() || barrier->second.phase == 0) continue;
+    const std::string by = history->phases.describe_arrivals(barrier->second.phase - 1, *first.grid().kernel);
+    return fmt::format(
+        "nobody has ever arrived at {0} of the block of rank {1}, while that of rank {2} has completed a phase{3}: is "
+        "only that block to wait for it, or must the arrivals and copies signal the barrier of rank {1} as well?",
+        name_of_barrier(first), own.rank, block->rank, by.empty() ? by : fmt::format(", by {}", by));
   }
   return {};
 }
 
-std::string Sleepers::nothing_given_since(const Group& group) const {
-  const Fragment& first = *group.first;
-  const auto is_of_warp = [&](const auto& each) {
-    return each.block == &first.block() && each.warp == first.warp->index;
-  };
-  // Others have ended, or are done and wait for all at the end, or are the same role of another block.
-  bool at_end = false;
-  for (const Group& other : groups_) {
-    const machine::Wait &there = other.first->wait, &here = first.wait;
-    if (other.first->warp == first.warp || there.kind == WaitKind::warp_sync) continue;
-    const bool meets = there.kind == WaitKind::cluster_barrier;
-    const bool is_same_role = there.kind == here.kind && other.first->pc == first.pc &&
-                              ((there.address ^ here.address) & machine::kSharedOffsetMask) == 0;
-    if (!meets && !is_same_role) return {};
-    at_end = at_end || meets;
-  }
-  if (groups_.size() > 1 && !has_arrived(group)) return {};
-  // One that begins with parity 1 waits for an answer. Others may wait for news, and answer nothing.
-  if (!history_of(first).passed_before_first) return {};
-  const std::vector<BarrierHistory::Waiter>& waiters = history_of(first).waiters;
-  const auto last = std::find_if(waiters.begin(), waiters.end(), is_of_warp);
-  if (last == waiters.end()) return {};
-  for (const auto& [place, history] : histories_) {
-    const auto later = [&](const BarrierHistory::Arriver& each) {
-      return is_of_warp(each) && each.clock > last->clock;
-    };
-    if (std::any_of(history.arrivers.begin(), history.arrivers.end(), later)) return {};
-  }
+std::string filled_for_nobody(const Sleepers& sleepers, const Group& group) {
+  const std::string left = phase_left_behind(sleepers, group);
+  if (left.empty()) return {};
+  const std::string name = name_of_barrier(*group.first);
   return fmt::format(
-      "all other {2}, and warp {0} has arrived at no barrier since its last wait for {1}, so that nobody has anything "
-      "to answer there: is this wait one too many, as where a drain waits for a slot twice, or for one that was not "
-      "filled again?",
-      first.warp->index, name_of(first),
-      at_end ? "roles have come to the barrier of the cluster" : "threads have ended");
+      "nobody has ever arrived at {}, and {}: does the side that waits for it and then arrives at {} take fewer "
+      "rounds, or end before?",
+      name, left, name);
 }
 
-std::vector<Sleepers::Unseen> Sleepers::never_waited_for(const Fragment& waiter) const {
-  const Block* block = cluster_.block_of(waiter.wait.address);
-  std::vector<Unseen> found;
-  for (const auto& [offset, barrier] : block->mbarriers.live) {
-    const auto history = histories_.find({block, offset});
-    if (barrier.phase == 0 || history == histories_.end() || history->second.was_waited_for) continue;
-    found.push_back({name_of_barrier(*waiter.grid().kernel, offset), &barrier, &history->second, offset});
-  }
-  return found;
-}
-
-std::string Sleepers::sibling_that_nobody_saw(const Group& group, bool by_copies) const {
+std::string release_behind_a_meeting(const Sleepers& sleepers, const Group& group) {
   const Fragment& first = *group.first;
-  const std::string name = name_of(first);
-  const size_t bracket = name.find('[');
-  if (bracket == std::string::npos) return {};
-  for (const Unseen& each : never_waited_for(first)) {
-    if (each.barrier->expected != barrier_of(first)->expected) continue;  // it stands for something else
-    if (by_copies && !each.history->phases.has(each.barrier->phase - 1, PhaseNote::Kind::bytes)) continue;
-    if (each.name.starts_with(name.substr(0, bracket + 1))) return each.name;
+  for (const Group& other : sleepers.groups()) {
+    const WaitKind kind = other.first->wait.kind;
+    const bool meets = kind == WaitKind::named_barrier || kind == WaitKind::cluster_barrier;
+    if (!meets || other.is_root || &other.first->block() != &first.block() || !sleepers.has_arrived(other)) continue;
+    if (other.first->warp == first.warp) continue;
+    return fmt::format(
+        "nobody has ever arrived at {0}: {1}, which arrived at other barriers before, wait{2} at {3}{4} for the "
+        "threads that wait for {0}. Is that in a branch that not all warps take, or is an arrival (a release) "
+        "missing on the way there?",
+        name_of_barrier(first), describe_warps(other), other.warps.size() == 1 ? "s" : "", name_of_meeting(other),
+        at_line(*first.grid().kernel, other.first->pc));
   }
   return {};
 }
 
-Cause Sleepers::cause_in_another_slot(const Group& group, bool by_copies) const {
-  const std::string filled = sibling_that_nobody_saw(group, by_copies);
-  if (filled.empty()) return {};
-  return {5,
-          fmt::format("nobody has ever arrived at {}, while {} has completed a phase that nobody has waited for: does "
-                      "the wait ask for another slot than the one that was filled?",
-                      name_of(*group.first), filled)};
+std::string slot_never_released(const Sleepers& sleepers, const Group& group) {
+  std::string text = fmt::format(
+      "nobody has ever arrived at {}: the first wait for it passed at once, as a producer's first wait for an empty "
+      "slot does, but the slot has never been released since. Is an arrival (a release) missing, or does it go to "
+      "another barrier?",
+      name_of_barrier(*group.first));
+  const std::vector<OtherBarrier> unseen = unclaimed(sleepers, *group.first);
+  if (unseen.empty()) return text;
+  text += fmt::format(" {}, and nobody has ever waited for that", describe_completed(unseen.front()));
+  const std::string by_whom = user_of_array(sleepers, group, unseen.front().offset);
+  if (by_whom.empty()) return text;
+  return text +
+         fmt::format(": is it for {}, and does that side take fewer rounds, or not step to the next slot?", by_whom);
 }
 
-std::string Sleepers::phase_that_nobody_waits_for(const Group& group) const {
-  for (const Unseen& unseen : never_waited_for(*group.first)) {
-    const auto waits_there = [&](const Group& each) { return barrier_of(*each.first) == unseen.barrier; };
-    if (std::any_of(groups_.begin(), groups_.end(), waits_there)) continue;
-    return fmt::format("{} has completed phase {}", unseen.name, unseen.barrier->phase - 1);
+std::string another_slot_was_filled(const Sleepers& sleepers, const Group& group) {
+  return cause_in_another_slot(sleepers, group, /*by_copies=*/false);
+}
+
+std::string copies_filled_another_slot(const Sleepers& sleepers, const Group& group) {
+  return cause_in_another_slot(sleepers, group, /*by_copies=*/true);
+}
+
+std::string all_wait_and_nobody_arrives(const Sleepers& sleepers, const Group& group) {
+  if (threads_of(group) != group.first->grid().request->block.count()) return {};
+  return fmt::format(
+      "nobody has ever arrived at {}, and all threads of the block wait for it: is an arrival missing, does it go to "
+      "another barrier or come after the wait, or does no warp take the role that arrives there, as where too few "
+      "threads are launched?{}",
+      name_of_barrier(*group.first), latest_phase_unseen(sleepers, *group.first));
+}
+
+std::string filler_has_ended(const Sleepers& sleepers, const Group& group) {
+  const std::string filler = filler_that_has_ended(sleepers, group);
+  if (filler.empty()) return {};
+  return fmt::format(
+             "nobody has ever arrived at {}: {}, and so have all other threads. Is its arrival missing on one of its "
+             "ways, or does it go to another barrier?",
+             name_of_barrier(*group.first), filler) +
+         other_ideas(sleepers, group);
+}
+
+std::string all_others_have_ended(const Sleepers& sleepers, const Group& group) {
+  return fmt::format(
+             "nobody has ever arrived at {}, and all other threads have ended: is an arrival missing, or does it go to "
+             "another barrier?",
+             name_of_barrier(*group.first)) +
+         other_ideas(sleepers, group);
+}
+
+std::string filler_of_one_side_has_ended(const Sleepers& sleepers, const Group& group) {
+  const Group* other = opposite_side(sleepers, group);
+  if (other == nullptr) return {};
+  for (const Group* late : {&group, other}) {
+    const std::string filler = filler_that_has_ended(sleepers, *late);
+    if (filler.empty()) continue;
+    return fmt::format("nobody has ever arrived at {}, for which {} wait{}: {}. Does it take fewer rounds?",
+                       name_of_barrier(*late->first), describe_warps(*late), late->warps.size() == 1 ? "s" : "",
+                       filler);
   }
   return {};
 }
 
-std::string Sleepers::barrier_that_nobody_waits_for(const Group& group) const {
+std::string early_side_waits_at_another_slot(const Sleepers& sleepers, const Group& group) {
+  const Group* other = opposite_side(sleepers, group);
+  const auto [early, late] = other == nullptr ? Sides{} : sides_of(sleepers, group, *other);
+  if (early == nullptr) return {};
+  // Where one array holds what both sides wait for, its barriers are no slots of one ring.
+  const std::string missing = name_of_barrier(*early->first), awaited = name_of_barrier(*late->first);
+  if (missing.substr(0, missing.find('[')) == awaited.substr(0, awaited.find('['))) return {};
+  return cause_in_another_slot(sleepers, *early, /*by_copies=*/false);
+}
+
+std::string late_side_went_past_its_arrival(const Sleepers& sleepers, const Group& group) {
+  const Group* other = opposite_side(sleepers, group);
+  const auto [early, late] = other == nullptr ? Sides{} : sides_of(sleepers, group, *other);
+  if (early == nullptr) return {};
+  const std::string missing = name_of_barrier(*early->first);
+  return fmt::format(
+      "nobody has ever arrived at {}, and {}, which arrived at other barriers before, now wait{} for {}: is an arrival "
+      "at {} missing on the way there?",
+      missing, describe_warps(*late), late->warps.size() == 1 ? "s" : "", name_of_barrier(*late->first), missing);
+}
+
+std::string both_sides_went_past_an_arrival(const Sleepers& sleepers, const Group& group) {
+  const Group* other = opposite_side(sleepers, group);
+  if (other == nullptr || !sleepers.has_arrived(group)) return {};
+  return fmt::format(
+      "nobody has ever arrived at {} or {}, and each side waits for the other: is an arrival at one of them missing on "
+      "the way there?",
+      name_of_barrier(*group.first), name_of_barrier(*other->first));
+}
+
+std::string both_sides_wait_first(const Sleepers& sleepers, const Group& group) {
+  const Group* other = opposite_side(sleepers, group);
+  if (other == nullptr) return {};
+  return fmt::format(
+      "nobody has ever arrived at {} or {}, and each side waits for the other. A producer's first wait for an empty "
+      "slot is meant to pass at once: it must ask for parity 1, that of the phase before the first",
+      name_of_barrier(*group.first), name_of_barrier(*other->first));
+}
+
+std::string arrival_behind_a_meeting(const Sleepers& sleepers, const Group& group) {
+  const std::string name = name_of_barrier(*group.first);
+  for (const Group& other : sleepers.groups()) {
+    const WaitKind kind = other.first->wait.kind;
+    if (other.first->warp == group.first->warp || other.is_root) continue;
+    if (kind != WaitKind::named_barrier && kind != WaitKind::cluster_barrier) continue;
+    return fmt::format(
+        "nobody has ever arrived at {}. {} wait{} at {} for the threads that wait for {}: those of them that are to "
+        "arrive there must do so before; or does one side take more rounds than the other?",
+        name, describe_warps(other), other.warps.size() == 1 ? "s" : "", name_of_meeting(other), name);
+  }
+  return {};
+}
+
+std::string slot_beside_was_filled(const Sleepers& sleepers, const Group& group) {
+  for (const OtherBarrier& sibling : siblings_of(sleepers, group, offset_of(*group.first))) {
+    const auto& waiters = sibling.history->waiters;
+    const bool seen = std::any_of(waiters.begin(), waiters.end(), [](const auto& each) { return each.phases > 0; });
+    // Somebody has waited for the phase before the first, so that the array has two sides which take turns.
+    if (sibling.barrier->phase == 0 || seen || waiters.empty()) continue;
+    return fmt::format(
+        "nobody has ever arrived at {}, while {}, which nobody has waited for: is this wait meant for {}?",
+        name_of_barrier(*group.first), describe_completed(sibling), sibling.name);
+  }
+  return {};
+}
+
+std::string no_slot_was_ever_filled(const Sleepers& sleepers, const Group& group) {
+  const machine::Kernel& kernel = *group.first->grid().kernel;
+  std::string waiter;
+  for (const OtherBarrier& sibling : siblings_of(sleepers, group, offset_of(*group.first))) {
+    if (!sibling.history->arrivers.empty() || sibling.barrier->phase > 0) return {};
+    for (const BarrierHistory::Waiter& each : sibling.history->waiters) {
+      if (!waiter.empty() || each.phases != 0 || each.block->warps[each.warp].live != 0) continue;
+      waiter = fmt::format("{}, whose wait for {}{} passed at once, has ended", describe_warp(*each.block, each.warp),
+                           sibling.name, at_line(kernel, each.pc));
+    }
+  }
+  if (waiter.empty()) return {};
+  return fmt::format(
+      "nobody has ever arrived at {}, nor at any other barrier of that array: {}. Is its arrival missing?",
+      name_of_barrier(*group.first), waiter);
+}
+
+std::string first_wait_may_have_to_pass(const Sleepers& sleepers, const Group& group) {
   const Fragment& first = *group.first;
-  const auto waits_here = [&](const Group& each) {
-    return each.first->wait.kind == WaitKind::mbarrier && each.first->wait.address == first.wait.address;
-  };
-  const auto other = std::find_if(groups_.begin(), groups_.end(), [&](const Group& each) {
-    return waits_here(each) && each.first->warp != first.warp && each.first->pc != first.pc;
-  });
-  if (other == groups_.end() || std::count_if(groups_.begin(), groups_.end(), waits_here) > 2) return {};
-  const std::vector<Unseen> unseen = never_waited_for(first);
+  const std::vector<OtherBarrier> unseen = unclaimed(sleepers, first);
+  // They may yet come to the wait for that phase.
+  if (unseen.empty() || !sleepers.has_not_begun(group) || !has_later_wait(*first.grid().kernel, first.pc)) return {};
+  return fmt::format(
+      "nobody has ever arrived at {}, for which {} wait{} first of all, with parity {}. Is this wait to pass at once, "
+      "as the first for an empty slot, or for one's own turn, is? Then it must ask for parity 1, that of the phase "
+      "before the first. Otherwise, is the role that arrives there taken by no warp? Meanwhile {}, and nobody has "
+      "waited for that yet",
+      name_of_barrier(first), describe_warps(group), group.warps.size() == 1 ? "s" : "", first.wait.value & 1,
+      describe_completed(unseen.front()));
+}
+
+std::string no_warp_takes_the_role(const Sleepers& sleepers, const Group& group) {
+  const std::vector<OtherBarrier> unseen = unclaimed(sleepers, *group.first);
   if (unseen.empty()) return {};
   return fmt::format(
-      "nobody has ever arrived at {0}, and two sides wait for it, {1} and {2}; {3} has completed phase {4} meanwhile, "
-      "and "
-      "nobody has waited for that: is one of the two waits meant for {3}?",
-      name_of(first), describe_warps(group), describe_warps(*other), unseen.front().name,
-      unseen.front().barrier->phase - 1);
+      "nobody has ever arrived at {}, while {}, and nobody has ever waited for that: is the role that waits there "
+      "taken by no warp, as where too few threads are launched, or is it yet to come?",
+      name_of_barrier(*group.first), describe_completed(unseen.front()));
 }
 
-Cause Sleepers::cause_without_arrival(const Group& group, const std::string& name) const {
-  const Fragment& first = *group.first;
-  if (std::string own_side = arrival_where_its_side_waits(group); !own_side.empty()) return {9, std::move(own_side)};
-  if (const Block* other = block_with_arrivals(group)) {
-    const Block& own = *cluster_.block_of(first.wait.address);
-    const uint32_t offset = first.wait.address & machine::kSharedOffsetMask;
-    const std::string by =
-        histories_.at({other, offset})
-            .phases.describe_arrivals(other->mbarriers.live.at(offset).phase - 1, *first.grid().kernel);
-    return {9,
-            fmt::format("nobody has ever arrived at {0} of the block of rank {1}, while that of rank {2} has completed "
-                        "a phase{3}: is only that block to wait for it, or must the arrivals and copies signal the "
-                        "barrier of rank {1} as well?",
-                        name, own.rank, other->rank, by.empty() ? by : fmt::format(", by {}", by))};
+std::string producer_went_past_its_arrival(const Sleepers& sleepers, const Group& group) {
+  const std::string name = name_of_barrier(*group.first);
+  for (const Group& other : sleepers.groups()) {
+    const bool needs_this = std::any_of(other.needs.begin(), other.needs.end(),
+                                        [&](size_t index) { return &sleepers.groups()[index] == &group; });
+    if (!needs_this || !sleepers.never_arrived(other)) continue;
+    if (!sleepers.history_of(*other.first).passed_before_first) continue;
+    return fmt::format(
+        "nobody has ever arrived at {}, and {}, whose first wait passed at once, now wait{} for {}: is an arrival at "
+        "{} missing on the way there?",
+        name, describe_warps(other), other.warps.size() == 1 ? "s" : "", name_of_barrier(*other.first), name);
   }
-  if (const std::string crossed = barrier_that_nobody_waits_for(group); !crossed.empty()) return {7, crossed};
-  if (history_of(first).passed_before_first) {
-    if (std::string other_side = wait_of_the_other_side(group); !other_side.empty()) return {7, std::move(other_side)};
-    if (const std::string unseen = phase_that_nobody_saw(group); !unseen.empty()) {
-      return {6,
-              fmt::format("nobody has ever arrived at {}, and {}: does the side that waits for it and then arrives at "
-                          "{} take fewer rounds, or end before?",
-                          name, unseen, name)};
-    }
-    if (std::string needless = nothing_given_since(group); !needless.empty()) return {6, std::move(needless)};
-    for (const Group& other : groups_) {
-      const WaitKind kind = other.first->wait.kind;
-      const bool meets = kind == WaitKind::named_barrier || kind == WaitKind::cluster_barrier;
-      if (!meets || other.is_root || &other.first->block() != &first.block() || !has_arrived(other)) continue;
-      if (other.first->warp == first.warp) continue;
-      return {6, fmt::format(
-                     "nobody has ever arrived at {0}: {1}, which arrived at other barriers before, wait{2} at {3}{4} "
-                     "for the threads that wait for {0}. Is that in a branch that not all warps take, or "
-                     "is an arrival (a release) missing on the way there?",
-                     name, describe_warps(other), other.warps.size() == 1 ? "s" : "", name_of_meeting(other),
-                     at_line(*first.grid().kernel, other.first->pc))};
-    }
-    const std::string unseen = unseen_and_by_whom(group);
-    return {6, fmt::format("nobody has ever arrived at {}: the first wait for it passed at once, as a producer's first "
-                           "wait for an empty slot does, but the slot has never been released since. Is an arrival (a "
-                           "release) missing, or does it go to another barrier?{}",
-                           name, unseen)};
-  }
-  const auto same_barrier = [&](const Group& other) {
-    return other.first->wait.kind == WaitKind::mbarrier &&
-           ((other.first->wait.address ^ first.wait.address) & machine::kSharedOffsetMask) == 0;
-  };
-  const bool alone = std::all_of(groups_.begin(), groups_.end(), [&](const Group& other) {
-    return same_barrier(other) || other.first->wait.kind == WaitKind::warp_sync;
-  });
-  if (Cause other_slot = cause_in_another_slot(group, !alone); !other_slot.text.empty()) return other_slot;
-  if (alone) {
-    size_t waiting = 0;
-    for (const Fragment* each : group.all) waiting += static_cast<size_t>(std::popcount(each->mask));
-    const machine::Extent3& threads = first.grid().request->block;
-    if (waiting == size_t{threads.x} * threads.y * threads.z) {
-      return {
-          3, fmt::format(
-                 "nobody has ever arrived at {}, and all threads of the block wait for it: is an arrival missing, does "
-                 "it go to another barrier or come after the wait, or does no warp take the role that arrives "
-                 "there, as where too few threads are launched?{}",
-                 name, latest_phase_unseen(group))};
-    }
-    const std::string filler = filler_that_has_ended(group);
-    std::string text = filler.empty()
-                           ? fmt::format(
-                                 "nobody has ever arrived at {}, and all other threads have ended: is an arrival "
-                                 "missing, or does it go to another barrier?",
-                                 name)
-                           : fmt::format(
-                                 "nobody has ever arrived at {}: {}, and so have all other threads. Is its arrival "
-                                 "missing on one of its ways, or does it go to another barrier?",
-                                 name, filler);
-    const auto sides = std::count_if(groups_.begin(), groups_.end(), [&](const Group& other) {
-      return other.first->wait.kind == WaitKind::mbarrier && other.first->wait.address == first.wait.address;
-    });
-    if (sides > 2) {
-      text += " Or is one of those who wait to arrive first, or to ask for what arrives?";
-    } else if (sides == 2 && groups_[1].first->warp != groups_[0].first->warp) {
-      text += " Or does one side wait here for the barrier of the other?";
-    } else if (has_arrived(group) && name.find('[') != std::string::npos) {
-      text +=
-          " Or does the wait ask for a slot that was never filled, as where the last slots are waited for from a "
-          "fresh state?";
-    }
-    return {3, std::move(text)};
-  }
-  for (const Group& other : groups_) {
-    if (same_barrier(other) || !other.is_root || !never_arrived(other)) continue;
-    if (history_of(*other.first).passed_before_first) continue;
-    for (const Group* late : {&group, &other}) {
-      const std::string filler = filler_that_has_ended(*late);
-      if (filler.empty()) continue;
-      return {6, fmt::format("nobody has ever arrived at {}, for which {} wait{}: {}. Does it take fewer rounds?",
-                             name_of(*late->first), describe_warps(*late), late->warps.size() == 1 ? "s" : "", filler)};
-    }
-    // A side that has arrived somewhere is not at its first wait: it has gone past the arrival that the other waits
-    // for.
-    const bool gone_on = has_arrived(group), other_gone_on = has_arrived(other);
-    if (gone_on != other_gone_on) {
-      const Group &late = gone_on ? group : other, &early = gone_on ? other : group;
-      const std::string missing = name_of(*early.first), awaited = name_of(*late.first);
-      // Where one array holds what both sides wait for, its barriers are no slots of one ring.
-      const bool are_slots = missing.substr(0, missing.find('[')) != awaited.substr(0, awaited.find('['));
-      Cause other_slot = are_slots ? cause_in_another_slot(early, /*by_copies=*/false) : Cause{};
-      if (!other_slot.text.empty()) return other_slot;
-      return {4, fmt::format(
-                     "nobody has ever arrived at {}, and {}, which arrived at other barriers before, now wait{} for "
-                     "{}: is an arrival at {} missing on the way there?",
-                     missing, describe_warps(late), late.warps.size() == 1 ? "s" : "", awaited, missing)};
-    }
-    if (gone_on) {
-      return {4, fmt::format("nobody has ever arrived at {} or {}, and each side waits for the other: is an arrival at "
-                             "one of them missing on the way there?",
-                             name, name_of(*other.first))};
-    }
-    return {4,
-            fmt::format("nobody has ever arrived at {} or {}, and each side waits for the other. A producer's first "
-                        "wait for an empty slot is meant to pass at once: it must ask for parity 1, that of the phase "
-                        "before the first",
-                        name, name_of(*other.first))};
-  }
-  for (const Group& other : groups_) {
-    const WaitKind kind = other.first->wait.kind;
-    if (other.first->warp == first.warp || other.is_root) continue;
-    if (kind != WaitKind::named_barrier && kind != WaitKind::cluster_barrier) continue;
-    return {4,
-            fmt::format("nobody has ever arrived at {}. {} wait{} at {} for the threads that wait for {}: those of "
-                        "them that are to arrive there must do so before; or does one side take more rounds than "
-                        "the other?",
-                        name, describe_warps(other), other.warps.size() == 1 ? "s" : "", name_of_meeting(other), name)};
-  }
-  if (std::string filled = sibling_seen_by_nobody(group); !filled.empty()) return {5, std::move(filled)};
-  if (std::string array = array_without_arrivals(group); !array.empty()) return {5, std::move(array)};
-  if (const std::string unseen = phase_that_nobody_waits_for(group); !unseen.empty()) {
-    // They may yet come to the wait for that phase.
-    if (has_not_begun(group) && has_later_wait(*first.grid().kernel, first.pc)) {
-      return {5, fmt::format(
-                     "nobody has ever arrived at {}, for which {} wait{} first of all, with parity {}. Is this wait to "
-                     "pass at once, as the first for an empty slot, or for one's own turn, is? Then it must ask for "
-                     "parity 1, that of the phase before the first. Otherwise, is the role that arrives there taken by "
-                     "no warp? Meanwhile {}, and nobody has waited for that yet",
-                     name, describe_warps(group), group.warps.size() == 1 ? "s" : "", first.wait.value & 1, unseen)};
-    }
-    return {5, fmt::format(
-                   "nobody has ever arrived at {}, while {}, and nobody has ever waited for that: is the role "
-                   "that waits there taken by no warp, as where too few threads are launched, or is it yet to come?",
-                   name, unseen)};
-  }
-  for (const Group& other : groups_) {
-    const bool needs_this =
-        std::any_of(other.needs.begin(), other.needs.end(), [&](size_t index) { return &groups_[index] == &group; });
-    if (!needs_this || !never_arrived(other) || !history_of(*other.first).passed_before_first) continue;
-    return {4, fmt::format(
-                   "nobody has ever arrived at {}, and {}, whose first wait passed at once, now wait{} for {}: is an "
-                   "arrival at {} missing on the way there?",
-                   name, describe_warps(other), other.warps.size() == 1 ? "s" : "", name_of(*other.first), name)};
-  }
-  return {
-      4, fmt::format("nobody has ever arrived at {}. If this wait is meant to pass at once, as a producer's first wait "
-                     "for an empty slot is, it must ask for parity 1, that of the phase before the first; it asks "
-                     "for parity {}",
-                     name, first.wait.value & 1)};
+  return {};
+}
+
+std::string nobody_arrives(const Sleepers&, const Group& group) {
+  return fmt::format(
+      "nobody has ever arrived at {}. If this wait is meant to pass at once, as a producer's first wait for an empty "
+      "slot is, it must ask for parity 1, that of the phase before the first; it asks for parity {}",
+      name_of_barrier(*group.first), group.first->wait.value & 1);
 }
 
 }  // namespace stagecraft::emulator::checks

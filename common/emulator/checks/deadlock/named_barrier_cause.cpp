@@ -5,7 +5,8 @@
 #include <bit>
 #include <numeric>
 
-#include "emulator/checks/deadlock/sleepers.hpp"
+#include "emulator/checks/deadlock/causes.hpp"
+#include "emulator/checks/deadlock/wording.hpp"
 
 namespace stagecraft::emulator::checks {
 
@@ -26,16 +27,16 @@ uint32_t threads_counted(const Block& block, const machine::NamedBarrier& barrie
 
 }  // namespace
 
-uint32_t Sleepers::threads_missing_at(const Fragment& waiter) {
+uint32_t threads_missing_at(const Fragment& waiter) {
   const machine::NamedBarrier& barrier = waiter.block().named_barriers[waiter.wait.address];
   return threads_counted(waiter.block(), barrier) - std::min(threads_counted(waiter.block(), barrier), barrier.arrived);
 }
 
-std::string Sleepers::threads_at_another_number(const Group& group) const {
+std::string two_numbers_for_one_meeting(const Sleepers& sleepers, const Group& group) {
   const Fragment& first = *group.first;
   const Block& block = first.block();
   const machine::NamedBarrier& own = block.named_barriers[first.wait.address];
-  for (const Group& other : groups_) {
+  for (const Group& other : sleepers.groups()) {
     const Fragment& there = *other.first;
     if (there.wait.kind != WaitKind::named_barrier || &there.block() != &block) continue;
     if (there.wait.address == first.wait.address) continue;
@@ -51,7 +52,7 @@ std::string Sleepers::threads_at_another_number(const Group& group) const {
   return {};
 }
 
-std::string Sleepers::warps_that_have_exited(const Group& group) {
+std::string exited_before_the_barrier(const Sleepers&, const Group& group) {
   const Fragment& first = *group.first;
   const Block& block = first.block();
   const machine::NamedBarrier& barrier = block.named_barriers[first.wait.address];
@@ -73,6 +74,13 @@ std::string Sleepers::warps_that_have_exited(const Group& group) {
       "barrier {} counts {} threads, and {} of them are still to come, but warp{} {} {} exited: is there a return, or "
       "a branch that skips the barrier, before it? Every warp that it counts must come before it leaves",
       first.wait.address, barrier.expected, missing, gone == 1 ? "" : "s", names, gone == 1 ? "has" : "have");
+}
+
+std::string barrier_in_a_branch_of_warps(const Sleepers&, const Group& group) {
+  return fmt::format(
+      "not every thread that barrier {} counts comes to it: is a __syncthreads() inside a branch that some warps do "
+      "not take?",
+      group.first->wait.address);
 }
 
 }  // namespace stagecraft::emulator::checks

@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
-#include "emulator/checks/deadlock/sleepers.hpp"
+#include "emulator/checks/deadlock/causes.hpp"
+#include "emulator/checks/deadlock/other_barriers.hpp"
+#include "emulator/checks/deadlock/wording.hpp"
 #include "emulator/checks/reporting/place.hpp"
-#include "emulator/checks/reporting/report.hpp"
 
 namespace stagecraft::emulator::checks {
 
@@ -15,34 +15,7 @@ using machine::Kernel;
 using machine::Mbarrier;
 using machine::WaitKind;
 
-std::string Sleepers::wait_of_the_other_side(const Group& group) const {
-  const Fragment& first = *group.first;
-  const auto& waiters = history_of(first).waiters;
-  const auto is_own = [&](const BarrierHistory::Waiter& waiter) {
-    return waiter.block == &first.block() && waiter.warp == first.warp->index;
-  };
-  // A warp that was among those who passed has come round again.
-  if (waiters.empty() || std::any_of(waiters.begin(), waiters.end(), is_own)) return {};
-  for (const Unseen& unseen : never_waited_for(first)) {
-    const auto waits_there = [&](const Group& each) { return barrier_of(*each.first) == unseen.barrier; };
-    if (std::any_of(groups_.begin(), groups_.end(), waits_there)) continue;
-    const auto& arrivers = unseen.history->arrivers;
-    const bool by_the_others = std::any_of(arrivers.begin(), arrivers.end(), [&](const auto& arriver) {
-      return std::any_of(waiters.begin(), waiters.end(), [&](const BarrierHistory::Waiter& waiter) {
-        return waiter.block == arriver.block && waiter.warp == arriver.warp;
-      });
-    });
-    if (!by_the_others) continue;
-    return fmt::format(
-        "two sides wait for {0}: for warp {1} the wait passed at once, as a producer's first wait for an empty slot "
-        "does, and warp {2} waits there for its first phase, which nobody ends. Meanwhile {3} has completed phase {4}, "
-        "and nobody has ever waited for that: is this wait meant for {3}?",
-        name_of(first), waiters.front().warp, first.warp->index, unseen.name, unseen.barrier->phase - 1);
-  }
-  return {};
-}
-
-std::string Sleepers::arrival_where_its_side_waits(const Group& group) const {
+std::string arrival_where_its_side_waits(const Sleepers& sleepers, const Group& group) {
   const Fragment& first = *group.first;
   const Kernel& kernel = *first.grid().kernel;
   const auto is_of_group = [&](const PhaseNote& note) {
@@ -65,27 +38,26 @@ std::string Sleepers::arrival_where_its_side_waits(const Group& group) const {
       group_now = group_now || (now.kind != PhaseNote::Kind::wait && is_of_group(now));
     });
     if (own_before || !group_before || group_now) return;
-    const Mbarrier& barrier = *barrier_of(first);
+    const Mbarrier& barrier = *sleepers.barrier_of(first);
     text = fmt::format(
         "nobody has {}arrived at {}{}, and {} arrives at {}, for which its own warp {} waits{}: is it meant for {}?",
-        barrier.phase == 0 ? "ever " : "", name_of(first),
+        barrier.phase == 0 ? "ever " : "", name_of_barrier(first),
         barrier.phase == 0 ? std::string() : fmt::format(" since its phase {}", barrier.phase - 1),
-        describe_arrival(note, kernel), other, note.warp, at_line(kernel, waiter->pc), name_of(first));
+        describe_arrival(note, kernel), other, note.warp, at_line(kernel, waiter->pc), name_of_barrier(first));
   };
-  for (const auto& block : cluster_.blocks) {
+  for (const auto& block : sleepers.cluster().blocks) {
     for (const auto& [offset, barrier] : block->mbarriers.live) {
-      const auto found = histories_.find({block.get(), offset});
-      if (found == histories_.end() || &barrier == barrier_of(first)) continue;
-      const auto& waiters = found->second.waiters;
+      const BarrierHistory* history = sleepers.history_at(block.get(), offset);
+      if (history == nullptr || &barrier == sleepers.barrier_of(first)) continue;
+      const auto& waiters = history->waiters;
       const std::string other = name_of_barrier(kernel, offset);
-      const BarrierHistory& history = found->second;
       for (uint64_t phase = barrier.phase == 0 ? 0 : barrier.phase - 1; phase <= barrier.phase; ++phase) {
         if (std::any_of(waiters.begin(), waiters.end(), [&](const auto& each) { return each.phases > phase; }))
           continue;
-        history.phases.for_each(phase, [&](const PhaseNote& note) {
+        history->phases.for_each(phase, [&](const PhaseNote& note) {
           const bool arrives = note.kind == PhaseNote::Kind::arrival || note.kind == PhaseNote::Kind::commit;
           if (text.empty() && arrives && note.block != nullptr && !is_of_group(note)) {
-            judge(other, history, note);
+            judge(other, *history, note);
           }
         });
       }
@@ -94,64 +66,48 @@ std::string Sleepers::arrival_where_its_side_waits(const Group& group) const {
   return text;
 }
 
-std::string Sleepers::latest_phase_unseen(const Group& group) const {
+std::string two_sides_at_one_barrier(const Sleepers& sleepers, const Group& group) {
   const Fragment& first = *group.first;
-  const machine::Block* block = cluster_.block_of(first.wait.address);
-  for (const auto& [offset, barrier] : block->mbarriers.live) {
-    const auto found = histories_.find({block, offset});
-    if (barrier.phase == 0 || found == histories_.end() || &barrier == barrier_of(first)) continue;
-    uint64_t seen = 0;
-    for (const BarrierHistory::Waiter& waiter : found->second.waiters) seen = std::max(seen, waiter.phases);
-    if (seen >= barrier.phase) continue;
-    const std::string by = found->second.phases.describe_arrivals(barrier.phase - 1, *first.grid().kernel);
-    return fmt::format(" {} has completed phase {}{}, and nobody has waited for that",
-                       name_of_barrier(*first.grid().kernel, offset), barrier.phase - 1,
-                       by.empty() ? by : fmt::format(", by {}", by));
-  }
-  return {};
+  const std::vector<Group>& groups = sleepers.groups();
+  const auto waits_here = [&](const Group& each) {
+    return each.first->wait.kind == WaitKind::mbarrier && each.first->wait.address == first.wait.address;
+  };
+  const auto other = std::find_if(groups.begin(), groups.end(), [&](const Group& each) {
+    return waits_here(each) && each.first->warp != first.warp && each.first->pc != first.pc;
+  });
+  if (other == groups.end() || std::count_if(groups.begin(), groups.end(), waits_here) > 2) return {};
+  const std::vector<OtherBarrier> unseen = never_waited_for(sleepers, first);
+  if (unseen.empty()) return {};
+  return fmt::format(
+      "nobody has ever arrived at {0}, and two sides wait for it, {1} and {2}; {3} has completed phase {4} meanwhile, "
+      "and nobody has waited for that: is one of the two waits meant for {3}?",
+      name_of_barrier(first), describe_warps(group), describe_warps(*other), unseen.front().name,
+      unseen.front().barrier->phase - 1);
 }
 
-std::string Sleepers::companion_that_never_arrived(const Group& group, const Mbarrier& barrier) const {
+std::string waits_where_the_other_side_does(const Sleepers& sleepers, const Group& group) {
   const Fragment& first = *group.first;
-  const BarrierHistory& history = history_of(first);
-  const auto arrives = [&](const Fragment& fragment) {
-    return std::any_of(history.arrivers.begin(), history.arrivers.end(), [&](const BarrierHistory::Arriver& arriver) {
-      return arriver.is_in(fragment) && arriver.phase == barrier.phase;
-    });
+  const auto& waiters = sleepers.history_of(first).waiters;
+  const auto is_own = [&](const BarrierHistory::Waiter& waiter) {
+    return waiter.block == &first.block() && waiter.warp == first.warp->index;
   };
-  const auto has_ever_arrived = [&](const Fragment& fragment) {
-    return std::any_of(history.arrivers.begin(), history.arrivers.end(), [&](const BarrierHistory::Arriver& arriver) {
-      return arriver.block == &fragment.block() && arriver.warp == fragment.warp->index;
+  // A warp that was among those who passed has come round again.
+  if (waiters.empty() || std::any_of(waiters.begin(), waiters.end(), is_own)) return {};
+  for (const OtherBarrier& unseen : unclaimed(sleepers, first)) {
+    const auto& arrivers = unseen.history->arrivers;
+    const bool by_the_others = std::any_of(arrivers.begin(), arrivers.end(), [&](const auto& arriver) {
+      return std::any_of(waiters.begin(), waiters.end(), [&](const BarrierHistory::Waiter& waiter) {
+        return waiter.block == arriver.block && waiter.warp == arriver.warp;
+      });
     });
-  };
-  uint64_t lanes = 0;
-  std::string silent, with, where;
-  for (const Group& one : groups_) {
-    if (&one == &group || one.first->wait.kind != WaitKind::mbarrier || !arrives(*one.first)) continue;
-    for (const Group& other : groups_) {
-      if (other.first->wait.kind != WaitKind::mbarrier || other.first->wait.address != one.first->wait.address ||
-          other.first->wait.value != one.first->wait.value) {
-        continue;
-      }
-      for (const Fragment* each : other.all) {
-        if (has_ever_arrived(*each)) continue;
-        lanes += static_cast<uint64_t>(std::popcount(each->mask));
-        silent += fmt::format("{}{}", silent.empty() ? "" : ", ", each->warp->index);
-      }
-    }
-    with = describe_warps(one);
-    where = name_of(*one.first);
-    break;
+    if (!by_the_others) continue;
+    return fmt::format(
+        "two sides wait for {0}: for warp {1} the wait passed at once, as a producer's first wait for an empty slot "
+        "does, and warp {2} waits there for its first phase, which nobody ends. Meanwhile {3} has completed phase {4}, "
+        "and nobody has ever waited for that: is this wait meant for {3}?",
+        name_of_barrier(first), waiters.front().warp, first.warp->index, unseen.name, unseen.barrier->phase - 1);
   }
-  if (silent.empty() || lanes != barrier.pending) return {};
-  const machine::Kernel& kernel = *first.grid().kernel;
-  const std::string by = history.phases.describe_arrivals(barrier.phase, kernel);
-  return fmt::format(
-      "{} was initialised{} for {} arrivals per phase, and {} came{}. Warp {}, which waits for {} as {} does, has "
-      "never "
-      "arrived there: is its arrival missing, or in a branch that it does not take?",
-      name_of(first), at_line(kernel, barrier.initialised.pc), barrier.expected, barrier.expected - barrier.pending,
-      by.empty() ? by : fmt::format(", by {}", by), silent, where, with);
+  return {};
 }
 
 }  // namespace stagecraft::emulator::checks

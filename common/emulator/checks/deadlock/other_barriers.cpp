@@ -1,0 +1,132 @@
+#include "emulator/checks/deadlock/other_barriers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "emulator/checks/deadlock/wording.hpp"
+#include "emulator/checks/reporting/place.hpp"
+
+namespace stagecraft::emulator::checks {
+
+using machine::Block;
+using machine::Fragment;
+using machine::Kernel;
+using machine::WaitKind;
+
+std::vector<OtherBarrier> never_waited_for(const Sleepers& sleepers, const Fragment& waiter) {
+  const Block* block = sleepers.block_of_barrier(waiter);
+  std::vector<OtherBarrier> found;
+  for (const auto& [offset, barrier] : block->mbarriers.live) {
+    const BarrierHistory* history = sleepers.history_at(block, offset);
+    if (barrier.phase == 0 || history == nullptr || history->was_waited_for) continue;
+    found.push_back({offset, name_of_barrier(*waiter.grid().kernel, offset), &barrier, history});
+  }
+  return found;
+}
+
+std::vector<OtherBarrier> unclaimed(const Sleepers& sleepers, const Fragment& waiter) {
+  std::vector<OtherBarrier> found = never_waited_for(sleepers, waiter);
+  std::erase_if(found, [&](const OtherBarrier& other) {
+    return std::any_of(sleepers.groups().begin(), sleepers.groups().end(),
+                       [&](const Group& each) { return sleepers.barrier_of(*each.first) == other.barrier; });
+  });
+  return found;
+}
+
+std::vector<OtherBarrier> siblings_of(const Sleepers& sleepers, const Group& group, uint32_t offset) {
+  const Block& block = *sleepers.block_of_barrier(*group.first);
+  const Kernel& kernel = *group.first->grid().kernel;
+  const std::string array = array_of(name_of_barrier(kernel, offset));
+  const auto own = block.mbarriers.live.find(offset);
+  std::vector<OtherBarrier> siblings;
+  if (array.empty() || own == block.mbarriers.live.end()) return siblings;
+  for (const auto& [at, barrier] : block.mbarriers.live) {
+    const BarrierHistory* history = sleepers.history_at(&block, at);
+    if (at == offset || history == nullptr || barrier.expected != own->second.expected) continue;
+    std::string name = name_of_barrier(kernel, at);
+    if (name.starts_with(array)) siblings.push_back({at, std::move(name), &barrier, history});
+  }
+  // The nearest slots stand for the same more likely than those at the other end of the array.
+  const auto distance = [&](const OtherBarrier& each) {
+    return each.offset < offset ? offset - each.offset : each.offset - offset;
+  };
+  std::stable_sort(siblings.begin(), siblings.end(),
+                   [&](const OtherBarrier& a, const OtherBarrier& b) { return distance(a) < distance(b); });
+  return siblings;
+}
+
+std::string user_of_array(const Sleepers& sleepers, const Group& group, uint32_t offset) {
+  const Block& block = *sleepers.block_of_barrier(*group.first);
+  const Kernel& kernel = *group.first->grid().kernel;
+  const std::vector<OtherBarrier> siblings = siblings_of(sleepers, group, offset);
+  for (const OtherBarrier& sibling : siblings) {
+    for (const Group& other : sleepers.groups()) {
+      const Fragment& there = *other.first;
+      if (there.wait.kind != WaitKind::mbarrier || there.warp == group.first->warp) continue;
+      if (sleepers.block_of_barrier(there) != &block || offset_of(there) != sibling.offset) continue;
+      return fmt::format("{}, which {} for {}{} instead", describe_warps(other),
+                         other.warps.size() == 1 ? "waits" : "wait", sibling.name, at_line(kernel, there.pc));
+    }
+  }
+  for (const OtherBarrier& sibling : siblings) {
+    for (const BarrierHistory::Waiter& waiter : sibling.history->waiters) {
+      if (waiter.phases == 0 || (waiter.block == &block && waiter.warp == group.first->warp->index)) continue;
+      return fmt::format("{}, which waited for {}{} last", describe_warp(*waiter.block, waiter.warp), sibling.name,
+                         at_line(kernel, waiter.pc));
+    }
+  }
+  return {};
+}
+
+std::string filler_that_has_ended(const Sleepers& sleepers, const Group& group) {
+  const Block& block = *sleepers.block_of_barrier(*group.first);
+  const Kernel& kernel = *group.first->grid().kernel;
+  const auto has_ended = [&](const Block* of, uint32_t warp) {
+    return of == &block && warp != group.first->warp->index && block.warps[warp].live == 0;
+  };
+  for (const OtherBarrier& sibling : siblings_of(sleepers, group, offset_of(*group.first))) {
+    for (const BarrierHistory::Arriver& arriver : sibling.history->arrivers) {
+      if (has_ended(arriver.block, arriver.warp)) {
+        return fmt::format("{}, which arrived at {} before, has ended", describe_warp(block, arriver.warp),
+                           sibling.name);
+      }
+    }
+    for (const BarrierHistory::Waiter& waiter : sibling.history->waiters) {
+      if (waiter.phases == 0 && has_ended(waiter.block, waiter.warp)) {
+        return fmt::format("{}, whose wait for {}{} passed at once, as a producer's does, has ended",
+                           describe_warp(block, waiter.warp), sibling.name, at_line(kernel, waiter.pc));
+      }
+    }
+  }
+  return {};
+}
+
+std::string phase_left_behind(const Sleepers& sleepers, const Group& group) {
+  const Fragment& first = *group.first;
+  const auto is_alone = [&](const Group& other) { return other.first->warp == first.warp; };
+  if (!std::all_of(sleepers.groups().begin(), sleepers.groups().end(), is_alone)) return {};
+  const Block* block = sleepers.block_of_barrier(first);
+  for (const auto& [offset, barrier] : block->mbarriers.live) {
+    const BarrierHistory* history = sleepers.history_at(block, offset);
+    if (barrier.phase == 0 || history == nullptr) continue;
+    uint64_t seen = 0;
+    for (const BarrierHistory::Waiter& waiter : history->waiters) seen = std::max(seen, waiter.phases);
+    const auto arrives = [&](const BarrierHistory::Arriver& arriver) {
+      return arriver.block == &first.block() && arriver.warp == first.warp->index;
+    };
+    if (seen >= barrier.phase || std::none_of(history->arrivers.begin(), history->arrivers.end(), arrives)) continue;
+    const std::string user = user_of_array(sleepers, group, offset);
+    return fmt::format("{} has completed phase {}, which nobody has waited for{}",
+                       name_of_barrier(*first.grid().kernel, offset), barrier.phase - 1,
+                       user.empty() ? user : fmt::format(" (is it for {}?)", user));
+  }
+  return {};
+}
+
+std::string describe_completed(const OtherBarrier& other) {
+  return fmt::format("{} has completed phase {}", other.name, other.barrier->phase - 1);
+}
+
+}  // namespace stagecraft::emulator::checks

@@ -1,0 +1,29 @@
+// How a report of a deadlock names barriers, warps, and what they wait for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "emulator/checks/deadlock/sleepers.hpp"
+#include "emulator/state/grid.hpp"
+
+namespace stagecraft::emulator::checks {
+
+/// "full[2]"
+std::string name_of_barrier(const machine::Kernel& kernel, uint32_t address);
+/// The same of the barrier that a fragment waits for.
+std::string name_of_barrier(const machine::Fragment& waiter);
+/// "full[": what the names of an array's barriers begin with; empty where there is no array.
+std::string array_of(const std::string& name);
+/// "barrier 0", "barrier.cluster": where a group waits for others to come.
+std::string name_of_meeting(const Group& group);
+/// "block (0,0,0) warp 1"
+std::string describe_warp(const machine::Block& block, uint32_t warp);
+/// "block (0,0,0) warps 1, 3-5 [all lanes]"
+std::string describe_warps(const Group& group);
+/// "waits for full[2] to complete phase 1 (the phase of parity 1)"
+std::string describe_wait(const machine::Fragment& fragment);
+/// Describes a group with its place and its wait.
+std::string describe_group(const Group& group);
+
+}  // namespace stagecraft::emulator::checks
