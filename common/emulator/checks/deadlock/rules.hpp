@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "emulator/checks/deadlock/sleepers.hpp"
@@ -52,6 +53,8 @@ struct Rule {
   /// Says why the group's wait does not end; empty where the rule does not apply.
   std::string (*explain)(const Sleepers& sleepers, const Group& group);
   Weight weight;
+  /// The test that pins it: the rule explains one of its deadlocks.
+  std::string_view test;
   /// Its weight for an mbarrier that has completed a phase: the thread that brings the rest may wait elsewhere.
   Weight later_weight = weight;
 };

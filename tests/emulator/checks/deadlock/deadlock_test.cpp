@@ -1,28 +1,22 @@
 // Tests which of several waits a deadlock is blamed on, and with which words.
-#include "emulator/checks/reporting/report.hpp"
-#include "fixtures/kernel_fixture.hpp"
+#include <set>
+
+#include "checks/deadlock/deadlock_fixture.hpp"
 
 namespace stagecraft::emulator::checks {
 namespace {
 
-using machine::FaultKind;
-using machine::LaunchResult;
-
-class DeadlockTest : public machine::KernelTest {
+class DeadlockTest : public DeadlockFixture {
  protected:
-  /// Runs `body` after thread 0 has initialised eight mbarriers with these counts; %r1 is the thread, %r2 its warp.
-  /// Expects one report, of a deadlock, and returns its text.
+  using DeadlockFixture::report_of;
+  /// Runs `body` after thread 0 has initialised mbarriers with these counts; %r1 is the thread, %r2 its warp.
   std::string report_of(const std::string& body, uint32_t threads, const std::vector<uint32_t>& counts) {
     std::string text = "mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; setp.eq.u32 %p0, %r1, 0;\n";
     for (size_t i = 0; i < counts.size(); ++i) {
       text += fmt::format("@%p0 mbarrier.init.shared.b64 [bar+{}], {};\n", 8 * i, counts[i]);
     }
     text += cluster.x > 1 ? "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n" : "bar.sync 0;\n";
-    const LaunchResult result = launch(compile_body(text + body, ".shared .align 8 .b64 bar[8];"), {cluster.x, 1, 1},
-                                       {threads, 1, 1}, uint64_t{0});
-    EXPECT_EQ(result.fault, FaultKind::deadlock);
-    EXPECT_EQ(result.diagnostics.size(), 1u);
-    return result.diagnostics.empty() ? std::string() : render_text(result.diagnostics[0]);
+    return report_of(compile_body(text + body, ".file 1 \"k.cu\"\n.shared .align 8 .b64 bar[8], other[2];"), threads);
   }
   static std::string wait(uint32_t barrier, uint32_t parity, const std::string& label) {
     return fmt::format("{0}: mbarrier.try_wait.parity.shared.b64 %p9, [bar+{1}], {2}; @!%p9 bra {0};\n", label,
@@ -34,11 +28,23 @@ class DeadlockTest : public machine::KernelTest {
   static std::string if_warp(uint32_t warp, const std::string& text) {
     return fmt::format("setp.ne.u32 %p1, %r2, {0}; @%p1 bra NOT{0};\n{1}bra END;\nNOT{0}:\n", warp, text);
   }
-  static void expect_words(const std::string& text, const std::vector<std::string>& words) {
-    for (const std::string& word : words)
-      EXPECT_NE(text.find(word), std::string::npos) << "no: " << word << "\n" << text;
-  }
 };
+
+TEST(DeadlockRulesTest, EachIsPinnedByATest) {
+  std::set<std::string> tests;
+  const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+  for (int i = 0; i < all.total_test_suite_count(); ++i) {
+    const testing::TestSuite& suite = *all.GetTestSuite(i);
+    const std::string name = suite.name();
+    // Those in which DeadlockFixture holds the rules against their tests.
+    if (name != "DeadlockTest" && name != "HopperDeadlockTest" && name != "LanesApartTest") continue;
+    for (int j = 0; j < suite.total_test_count(); ++j) tests.insert(name + "." + suite.GetTestInfo(j)->name());
+  }
+  for (const Rule& rule : rules()) {
+    EXPECT_TRUE(tests.contains(std::string(rule.test)))
+        << "rule " << &rule - rules().data() << " of the table names no test: \"" << rule.test << "\"";
+  }
+}
 
 TEST_F(DeadlockTest, BlamesTheMbarrierAndNotTheClusterBarrierThatItsWaiterDoesNotReach) {
   cluster = {2, 1, 1};
@@ -406,6 +412,212 @@ TEST_F(DeadlockTest, FollowsAWaitForTheTensorCoreToAThreadThatCommittedElsewhere
                                          wait(1, 0, "C") + wait(2, 0, "D") + "END:\n",
                                      64, {32, 32, 32, 32});
   expect_words(text, {"block (0,0,0) warp 0 [all lanes] mbarrier.try_wait", "waits for bar[3] to complete phase 1"});
+}
+
+TEST_F(DeadlockTest, SaysThatNotAllWarpsComeToABarrier) {
+  expect_words(report_of(if_warp(0, "bar.sync 1, 64;\n") + "bar.sync 2, 96;\nEND:\n", 96, {}),
+               {"likely cause: not every thread that barrier 1 counts comes to it"});
+}
+
+TEST_F(DeadlockTest, NamesTheWarpThatExitsBeforeABarrierThatCountsIt) {
+  expect_words(report_of(if_warp(0, "bar.sync 1, 64;\n") + "END:\n", 64, {}),
+               {"likely cause: barrier 1 counts 64 threads, and 32 of them are still to come, but warp 1 has exited"});
+}
+
+TEST_F(DeadlockTest, SaysThatTensorMemoryIsNotFreed) {
+  const std::string allocation = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [other], 512;\n";
+  expect_words(report_of(allocation + allocation, 32, {}),
+               {"waits for 512 columns of tensor memory", "likely cause: tensor memory that was allocated earlier"});
+}
+
+TEST_F(DeadlockTest, SaysThatOneBlockOfAPairAllocates) {
+  cluster = {2, 1, 1};
+  expect_words(report_of("mov.u32 %r3, %cluster_ctarank; setp.ne.u32 %p3, %r3, 0; @%p3 bra END;\n"
+                         "tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [other], 32;\nEND:\n",
+                         32, {}),
+               {"likely cause: with cta_group::2 tcgen05.alloc is executed by one warp of each block of a pair",
+                "block (1,0,0) has ended without it"});
+}
+
+TEST_F(DeadlockTest, FindsTheBytesThatCameToABlockWhichAnnouncesNone) {
+  cluster = {2, 1, 1};
+  // Lane 0 of the first block announces what a copy is to bring to both, and only for its own.
+  expect_words(
+      report_of("mov.u32 %r3, %cluster_ctarank; setp.eq.u32 %p3, %r3, 0; and.pred %p3, %p3, %p0; mov.u32 %r4, 0;\n"
+                "@!%p3 bra A;\nmbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;\n"
+                "NEXT: mov.u32 %r5, bar; mapa.shared::cluster.u32 %r6, %r5, %r4;\n"
+                "mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%r6], 32;\n"
+                "add.u32 %r4, %r4, 1; setp.lt.u32 %p4, %r4, 2; @%p4 bra NEXT;\n" +
+                    wait(0, 0, "A"),
+                32, {1}),
+      {"block (0,0,0) warp 0", "likely cause: expect_tx announced 64 bytes for bar[0], and 32 of them never came",
+       "brought bytes to block rank 1 as well, where nobody has come to announce any"});
+}
+
+TEST_F(DeadlockTest, SaysThatCopiesBringFewerBytesThanAnnounced) {
+  expect_words(report_of("@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;\n"
+                         "@%p0 mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar], 32;\n" +
+                             wait(0, 0, "A"),
+                         32, {1}),
+               {"likely cause: expect_tx announced 64 bytes for bar[0], and 32 of them never came: do the copies that "
+                "signal it bring fewer bytes than were announced?"});
+}
+
+TEST_F(DeadlockTest, SaysThatCopiesBringMoreBytesThanAnnounced) {
+  expect_words(report_of("@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 32;\n"
+                         "@%p0 mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar], 64;\n" +
+                             wait(0, 0, "A"),
+                         32, {1}),
+               {"likely cause: copies brought 32 bytes to bar[0] that no expect_tx announced"});
+}
+
+TEST_F(DeadlockTest, NamesTheReaderThatDoesNotArriveAsTheOtherDoes) {
+  // Two warps read what warp 0 brings, and one of them releases it.
+  expect_words(report_of(if_warp(0, wait(1, 1, "A") + arrive(0) + wait(1, 0, "B")) +
+                             if_warp(1, wait(0, 0, "C") + arrive(1) + wait(0, 1, "D")) + wait(0, 0, "E") +
+                             wait(0, 1, "F") + "END:\n",
+                         96, {32, 64}),
+               {"likely cause: bar[1] was initialised for 64 arrivals per phase, and 32 came, by the arrival. Warp 2, "
+                "which waits for bar[0] as block (0,0,0) warp 1 [all lanes] does, has never arrived there"});
+}
+
+TEST_F(DeadlockTest, NamesTheLaneThatDoesNotArrive) {
+  expect_words(
+      report_of("setp.ne.u32 %p3, %r1, 31;\n@%p3 " + arrive(0) + wait(0, 0, "A"), 32, {32}),
+      {"likely cause: bar[0] was initialised for 32 arrivals per phase, and 31 came: lanes 0-30 of warp 0 arrived, and "
+       "lane 31 did not. Is the arrival in a branch that not all lanes take?"});
+}
+
+TEST_F(DeadlockTest, NamesTheSideThatIsAheadBecauseItArrivesTwice) {
+  // Warps 0 and 1 arrive at bar[0] in each round; warp 0 gives a permit, bar[2], too many.
+  expect_words(report_of(if_warp(0, arrive(0) + wait(1, 0, "A") + arrive(2) + wait(1, 1, "B")) + arrive(0) + arrive(1) +
+                             wait(0, 0, "C") + arrive(0) + wait(0, 1, "D") + "END:\n",
+                         64, {64, 32, 32}),
+               {"likely cause: bar[0] misses the arrival of block (0,0,0) warp 0 [all lanes], which came in the phase "
+                "before and now waits for bar[1]",
+                "warp 0 is ahead: phase 0 of bar[2], ended by the arrival, is one that nobody has waited for"});
+}
+
+TEST_F(DeadlockTest, FindsTheArrivalAtTheBarrierThatItsOwnSideWaitsFor) {
+  expect_words(
+      report_of(if_warp(0, arrive(1) + wait(0, 0, "A")) + wait(1, 0, "B") + arrive(1) + "END:\n", 64, {32, 32}),
+      {"likely cause: nobody has ever arrived at bar[0], and the arrival arrives at bar[1], for which its own "
+       "warp 1 waits: is it meant for bar[0]?"});
+}
+
+TEST_F(DeadlockTest, SaysThatTheOtherSideTakesFewerRounds) {
+  expect_words(report_of(if_warp(0, wait(1, 1, "A") + arrive(0) + wait(1, 0, "B") + arrive(0) + wait(1, 1, "C")) +
+                             wait(0, 0, "D") + arrive(1) + "END:\n",
+                         64, {32, 32}),
+               {"likely cause: nobody has arrived at bar[1] since its phase 0, and bar[0] has completed phase 1, which "
+                "nobody has waited for"});
+}
+
+TEST_F(DeadlockTest, SaysThatAReaderWaitsWhereTheProducerDoes) {
+  expect_words(report_of(if_warp(0, wait(1, 1, "A") + arrive(0)) + wait(1, 0, "B") + "END:\n", 64, {32, 32}),
+               {"likely cause: two sides wait for bar[1]: for warp 0 the wait passed at once",
+                "Meanwhile bar[0] has completed phase 0, and nobody has ever waited for that"});
+}
+
+TEST_F(DeadlockTest, NamesTheProducerThatEndsWithoutAnArrival) {
+  expect_words(
+      report_of(if_warp(0, wait(1, 1, "A")) + wait(0, 0, "B") + "END:\n", 64, {32, 32}),
+      {"likely cause: nobody has ever arrived at bar[0]: block (0,0,0) warp 0, whose wait for bar[1] passed at "
+       "once, as a producer's does, has ended, and so have all other threads"});
+  // The same where others sleep, too.
+  expect_words(report_of(if_warp(0, wait(1, 1, "A")) + if_warp(1, wait(0, 0, "B")) + wait(2, 0, "C") + "END:\n", 96,
+                         {32, 32, 33}),
+               {"likely cause: nobody has ever arrived at bar[0], for which block (0,0,0) warp 1 [all lanes] waits: "
+                "block (0,0,0) warp 0, whose wait for bar[1] passed at once",
+                "Does it take fewer rounds?"});
+  // And where they only wait for it.
+  expect_words(
+      report_of(
+          if_warp(0, wait(1, 1, "A")) + if_warp(1, wait(0, 0, "B")) + wait(2, 1, "C") + wait(2, 0, "D") + "END:\n", 96,
+          {32, 32, 33}),
+      {"likely cause: nobody has ever arrived at bar[0], nor at any other barrier of that array: block (0,0,0) "
+       "warp 0, whose wait for bar[1] passed at once, has ended"});
+}
+
+TEST_F(DeadlockTest, NamesTheSlotThatCopiesFilledInstead) {
+  expect_words(report_of(if_warp(0,
+                                 "@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [bar+8], 64;\n"
+                                 "@%p0 mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar+8], 64;\n" +
+                                     wait(2, 0, "A")) +
+                             wait(0, 0, "B") + "END:\n",
+                         64, {1, 1, 5}),
+               {"warp 1 [all lanes] mbarrier.try_wait",
+                "likely cause: nobody has ever arrived at bar[0], while bar[1] has completed a phase that nobody has "
+                "waited for"});
+}
+
+TEST_F(DeadlockTest, NamesTheSlotThatTheSideAheadSignalledInstead) {
+  // Warp 0 hands over slot 1 instead of slot 0, and waits for the answer, which has an array of its own.
+  expect_words(
+      report_of("@%p0 mbarrier.init.shared.b64 [other], 32;\nbar.sync 0;\n" +
+                    if_warp(0, arrive(1) + "A: mbarrier.try_wait.parity.shared.b64 %p9, [other], 0; @!%p9 bra A;\n") +
+                    wait(0, 0, "B") + "END:\n",
+                64, {32, 32}),
+      {"likely cause: nobody has ever arrived at bar[0], while bar[1] has completed a phase that nobody has waited "
+       "for"});
+}
+
+TEST_F(DeadlockTest, SaysThatEachSideWentPastAnArrival) {
+  expect_words(
+      report_of(if_warp(0, arrive(2) + wait(0, 0, "A")) + arrive(3) + wait(1, 0, "B") + "END:\n", 64, {32, 32, 32, 32}),
+      {"likely cause: nobody has ever arrived at bar[0] or bar[1], and each side waits for the other: is an arrival at "
+       "one of them missing on the way there?"});
+}
+
+TEST_F(DeadlockTest, NamesTheSlotBesideTheOneThatIsWaitedFor) {
+  // The two sides take turns at bar[0] and bar[1]; warp 0 then waits for its slot at bar[2].
+  expect_words(report_of(if_warp(0, wait(1, 1, "A") + arrive(1) + wait(2, 1, "B") + wait(2, 0, "C")) + wait(0, 0, "D") +
+                             "END:\n",
+                         64, {32, 32, 32}),
+               {"likely cause: nobody has ever arrived at bar[0], while bar[1] has completed phase 0, which nobody has "
+                "waited for: is this wait meant for bar[1]?"});
+}
+
+TEST_F(DeadlockTest, AsksWhetherAFirstWaitIsToPass) {
+  // Warp 0 is a producer; what it brings is waited for later.
+  expect_words(report_of(if_warp(0, wait(2, 1, "A") + arrive(1) + wait(2, 0, "B")) + ".loc 1 8 0\n" + wait(0, 0, "C") +
+                             ".loc 1 9 0\n" + wait(1, 0, "D") + "END:\n",
+                         64, {1, 32, 1}),
+               {"likely cause: nobody has ever arrived at bar[0], for which block (0,0,0) warp 1 [all lanes] waits "
+                "first of all, with parity 0",
+                "Meanwhile bar[1] has completed phase 0, and nobody has waited for that yet"});
+}
+
+TEST_F(DeadlockTest, SaysWhichParityPassesAtOnceWhereNothingElseIsKnown) {
+  expect_words(
+      report_of(if_warp(0, wait(1, 0, "A") + wait(1, 1, "B")) + arrive(1) + wait(0, 0, "C") + "END:\n", 64, {32, 32}),
+      {"likely cause: nobody has ever arrived at bar[0]. If this wait is meant to pass at once",
+       "it asks for parity 0"});
+}
+
+class HopperDeadlockTest : public DeadlockFixture {
+ protected:
+  HopperDeadlockTest() : DeadlockFixture(machine::h200()) {}
+};
+
+TEST_F(HopperDeadlockTest, SaysThatABlockAsksForMoreRegistersThanItHas) {
+  const std::string text = report_of(compile(".visible .entry k(.param .u64 out) .maxnreg 168 {\n"
+                                             "setmaxnreg.inc.sync.aligned.u32 240;\nret;\n}\n"),
+                                     384);
+  expect_words(text, {"likely cause: the block was launched with 168 registers per thread in each of 12 warps"});
+}
+
+TEST_F(HopperDeadlockTest, SaysThatAMultiplicationNeedsAllWarpsOfAWarpgroup) {
+  const std::string text = report_of(
+      compile_body("mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 32; @%p1 bra END;\n"
+                   "mov.u32 %r2, operands; shr.u32 %r2, %r2, 4; cvt.u64.u32 %rd1, %r2;\n"
+                   "or.b64 %rd1, %rd1, "
+                   "0x1000080000;\nwgmma.fence.sync.aligned;\nwgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 "
+                   "{%f0, %f1, %f2, %f3}, %rd1, %rd1, 1, 1, 1, 0, 0;\n"
+                   "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\nEND:\n",
+                   ".shared .align 128 .b8 operands[4096];"),
+      128);
+  expect_words(text, {"likely cause: a wgmma.mma_async begins when all four warps of the warpgroup have issued it"});
 }
 
 }  // namespace
