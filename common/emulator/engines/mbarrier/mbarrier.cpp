@@ -116,8 +116,8 @@ void store_word(const BarrierReference& reference) {
   std::memcpy(reference.block->shared.data() + reference.offset, &word, sizeof word);
 }
 
-/// Ends the phase if nothing is pending any more, wakes its waiters, and writes the barrier's word. Every operation
-/// calls it last.
+/// Ends the phase if nothing is pending any more, wakes its waiters, and writes the barrier's word. Every operation that
+/// counts arrivals or bytes down, or announces bytes, calls it last.
 void settle(const BarrierReference& reference, const BarrierActor& actor) {
   Mbarrier& barrier = *reference.barrier;
   if (barrier.complete()) {
