@@ -33,6 +33,7 @@ struct BarrierPlace {
   uint32_t pc = 0xffffffffu;
   uint32_t warp = 0;  ///< in the block
   uint32_t lanes = 0;
+  bool announces = false;  ///< an arrival by arrive.expect_tx
 };
 
 /// One mbarrier object (PTX ISA, "Contents of the mbarrier object").

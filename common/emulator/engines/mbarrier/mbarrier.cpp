@@ -116,8 +116,8 @@ void store_word(const BarrierReference& reference) {
   std::memcpy(reference.block->shared.data() + reference.offset, &word, sizeof word);
 }
 
-/// Ends the phase if nothing is pending any more, wakes its waiters, and writes the barrier's word. Every operation that
-/// counts arrivals or bytes down, or announces bytes, calls it last.
+/// Ends the phase if nothing is pending any more, wakes its waiters, and writes the barrier's word. Every operation
+/// that counts arrivals or bytes down, or announces bytes, calls it last.
 void settle(const BarrierReference& reference, const BarrierActor& actor) {
   Mbarrier& barrier = *reference.barrier;
   if (barrier.complete()) {
@@ -177,20 +177,17 @@ std::string cause_of_surplus(const BarrierReference& reference, const Arrival& a
                              bool has_arrived) {
   const Mbarrier& barrier = *reference.barrier;
   const std::string name = name_of_barrier(*reference.block, reference.offset);
-  const Kernel& kernel = *reference.block->cluster->grid->kernel;
   const BarrierPlace here = place_of(actor), last = barrier.last_arrival;
   const bool same_warp = has_arrived && actor.fragment != nullptr && here.warp == last.warp;
-  if (same_warp && here.lanes == last.lanes && std::string_view(actor.what) == "mbarrier.arrive" &&
-      kernel.describe_instruction(last.pc).starts_with("mbarrier.arrive.expect_tx")) {
+  const bool same_lanes = same_warp && here.lanes == last.lanes;
+  const bool is_plain = !arrival.announces && !arrival.drop && !arrival.no_complete;
+  if (same_lanes && is_plain && last.announces) {
     return fmt::format(
         "announcing bytes (arrive.expect_tx) has counted as this thread's arrival: leave this one out, or initialise "
         "{} for both",
         name);
   }
-  const auto announces = [&](uint32_t pc) {
-    return kernel.describe_instruction(pc).starts_with("mbarrier.arrive.expect_tx");
-  };
-  if (same_warp && here.lanes == last.lanes && here.pc != last.pc && announces(here.pc) && announces(last.pc)) {
+  if (same_lanes && here.pc != last.pc && arrival.announces && last.announces) {
     return fmt::format(
         "announcing bytes (arrive.expect_tx) is an arrival as well, and this thread has announced some of this phase "
         "before: announce the sum of all copies once, or initialise {} for both",
@@ -248,7 +245,10 @@ void count_arrival(const BarrierReference& reference, const Arrival& arrival, co
                  {}, actor);
   }
   barrier.pending -= count;
-  if (actor.fragment != nullptr) barrier.last_arrival = place_of(actor);
+  if (actor.fragment != nullptr) {
+    barrier.last_arrival = place_of(actor);
+    barrier.last_arrival.announces = arrival.announces;
+  }
   if (arrival.drop) barrier.expected -= std::min(count, barrier.expected);
   announce(reference, BarrierEventKind::arrive, count, actor);
 }

@@ -51,6 +51,7 @@ struct Arrival {
   uint64_t count = 1;
   bool drop = false;         ///< the later phases expect `count` fewer
   bool no_complete = false;  ///< must not end the phase
+  bool announces = false;    ///< by arrive.expect_tx, after the bytes
 };
 /// Counts an arrival. Returns the state that the instruction returns: the barrier's word before the arrival. Throws
 /// Fault when more threads arrive than the phase expects.

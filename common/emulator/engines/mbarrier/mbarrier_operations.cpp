@@ -96,7 +96,8 @@ Outcome invalidate(Fragment& fragment, const Op& op, LaneMask mask) {
 
 uint64_t arrive_once(const BarrierReference& reference, const BarrierDetail& detail, uint64_t amount, uint64_t lanes,
                      const BarrierActor& actor) {
-  Arrival arrival{detail.expects ? lanes : amount * lanes, detail.drop, detail.no_complete};
+  Arrival arrival{detail.expects ? lanes : amount * lanes, detail.drop, detail.no_complete,
+                  detail.expects && !detail.drop};
   return detail.expects ? arrive_and_expect(reference, amount * lanes, arrival, actor)
                         : arrive(reference, arrival, actor);
 }
