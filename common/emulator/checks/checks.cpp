@@ -11,6 +11,7 @@
 #include "emulator/checks/synchronisation/barrier_check.hpp"
 #include "emulator/checks/synchronisation/lost_copy_check.hpp"
 #include "emulator/checks/synchronisation/member_mask_check.hpp"
+#include "emulator/checks/synchronisation/misuse_report.hpp"
 #include "emulator/checks/synchronisation/register_count_check.hpp"
 #include "emulator/checks/synchronisation/remote_exit_check.hpp"
 #include "emulator/checks/synchronisation/store_read_check.hpp"
@@ -59,6 +60,7 @@ std::vector<std::unique_ptr<machine::Observer>> make_checks(bool memory, bool go
   made.push_back(std::make_unique<RegisterCountCheck>());
   if (goes_on) made.push_back(std::make_unique<LostCopyCheck>());
   if (memory || history != nullptr) made.push_back(make_memory_checks(history, !goes_on));
+  made.push_back(std::make_unique<MisuseReport>());
   made.push_back(std::make_unique<DeadlockCheck>());
   return made;
 }

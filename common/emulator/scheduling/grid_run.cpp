@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "emulator/scheduling/warp_start.hpp"
+#include "emulator/state/barrier_misuse.hpp"
 #include "emulator/state/choices.hpp"
 #include "emulator/state/waiting.hpp"
 
@@ -413,11 +414,12 @@ Place GridRun::place_of(const Cluster& cluster, const Fault& fault) const {
 }
 
 void GridRun::report(const Fault& fault, const Cluster& cluster) {
-  result_.stop = {fault.kind,
-                  cluster.now,
-                  {fault.name.empty() ? std::string(name_of(fault.kind)) : fault.name, fault.message,
-                   place_of(cluster, fault), fault.details, fault.likely_cause},
-                  cluster.running == nullptr};
+  Diagnostic report{fault.name.empty() ? std::string(name_of(fault.kind)) : fault.name, fault.message,
+                    place_of(cluster, fault), fault.details, fault.likely_cause};
+  if (const auto* misuse = dynamic_cast<const BarrierMisuse*>(&fault)) {
+    for (Observer* observer : grid_.observers) observer->barrier_misused(*misuse, report);
+  }
+  result_.stop = {fault.kind, cluster.now, std::move(report), cluster.running == nullptr};
 }
 
 Diagnostic GridRun::new_report(const char* kind, const char* message) const {

@@ -34,6 +34,8 @@ struct BarrierPlace {
   uint32_t warp = 0;  ///< in the block
   uint32_t lanes = 0;
   bool announces = false;  ///< an arrival by arrive.expect_tx
+
+  bool is_same_thread(const BarrierPlace& other) const { return warp == other.warp && lanes == other.lanes; }
 };
 
 /// One mbarrier object (PTX ISA, "Contents of the mbarrier object").
@@ -53,6 +55,8 @@ struct Mbarrier {
   /// passes a fresh barrier (measured on an H200).
   bool passes(uint32_t parity) const { return (phase & 1) != (parity & 1); }
   bool complete() const { return pending == 0 && transaction == 0; }
+  /// Whether nothing has been done in the current phase, and nothing sleeps on the barrier.
+  bool at_rest() const { return pending == expected && announced == 0 && transaction == 0 && waiting.empty(); }
 };
 
 /// Returns the 64 bits that a barrier has in memory, and that an arrival returns as its `state`. As on the chip, bit 63

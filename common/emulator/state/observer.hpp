@@ -17,6 +17,7 @@ struct Block;
 struct Cluster;
 struct Fragment;
 struct Grid;
+struct BarrierMisuse;
 struct Fault;
 struct StoreUnderWay;
 
@@ -377,6 +378,8 @@ class Observer {
   virtual void cluster_stuck(const Cluster&, Diagnostic&) {}
   /// The same where all that still runs in the cluster is loops that cannot end.
   virtual void cluster_repeated(const Cluster&, Diagnostic&) {}
+  /// An operation has misused an mbarrier, which stops the kernel and is about to be reported: the observer words it.
+  virtual void barrier_misused(const BarrierMisuse&, Diagnostic&) {}
   /// Returns what the observer has found wrong. It is asked once, when the grid has ended.
   virtual std::vector<Finding> findings() { return {}; }
   /// Returns what the grid has written, as far as the observer knows. It is asked once, when the grid has ended.

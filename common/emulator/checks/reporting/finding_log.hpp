@@ -11,13 +11,14 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/state/barrier_misuse.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/state/observer.hpp"
 
 namespace stagecraft::emulator::checks {
 
 /// Several flaws of how one instruction uses a barrier are one finding, which has this kind.
-inline constexpr std::string_view kBarrierMisuse = "barrier misuse";
+inline constexpr std::string_view kBarrierMisuse = machine::kBarrierMisuse;
 
 /// Findings of the same kind on the same source lines count as one. A flaw occurs again with every element of a tile
 /// and in every cluster; and where a grid runs in parts, in every part. So each finding carries an identity, by which

@@ -16,9 +16,6 @@
 
 namespace stagecraft::emulator::machine {
 
-/// The kind that reports give to a wrong use of a barrier.
-inline constexpr const char* kBarrierMisuse = "barrier misuse";
-
 /// The fragment or engine that acts on a barrier, and its instruction.
 struct BarrierActor {
   const char* what = "";         ///< for messages: "mbarrier.arrive"
@@ -35,15 +32,15 @@ struct BarrierReference {
   Mbarrier* barrier = nullptr;
 };
 
-/// Returns the live barrier at a shared address. Throws Fault when the address is bad, no barrier is initialised there,
-/// or the barrier's eight bytes have been overwritten.
+/// Returns the live barrier at a shared address. Throws Fault when the address is bad, BarrierMisuse when no barrier is
+/// initialised there, or the barrier's eight bytes have been overwritten.
 BarrierReference find_barrier(Cluster& cluster, uint32_t address, const char* what);
 BarrierReference find_barrier(Block& block, uint32_t offset, const char* what);
 
-/// Executes mbarrier.init. Throws Fault for a count outside 1 to 2^20 - 1, and when a barrier is in use
+/// Executes mbarrier.init. Throws BarrierMisuse for a count outside 1 to 2^20 - 1, and when a barrier is in use
 /// there; one that is at rest is initialised again.
 void init_barrier(Block& block, uint32_t address, uint64_t count, const BarrierActor& actor);
-/// Executes mbarrier.inval. Throws Fault when no barrier is live there.
+/// Executes mbarrier.inval. Throws BarrierMisuse when no barrier is live there.
 void invalidate_barrier(Block& block, uint32_t address, const BarrierActor& actor);
 
 /// How an arrival counts.
@@ -54,7 +51,7 @@ struct Arrival {
   bool announces = false;    ///< by arrive.expect_tx, after the bytes
 };
 /// Counts an arrival. Returns the state that the instruction returns: the barrier's word before the arrival. Throws
-/// Fault when more threads arrive than the phase expects.
+/// BarrierMisuse when more threads arrive than the phase expects.
 uint64_t arrive(const BarrierReference& reference, const Arrival& arrival, const BarrierActor& actor);
 /// Raises the transaction count. This ends the phase if as many bytes came before they were announced.
 void expect_transaction(const BarrierReference& reference, uint64_t bytes, const BarrierActor& actor);
@@ -66,8 +63,8 @@ void complete_transaction(const BarrierReference& reference, uint64_t bytes, con
 /// Makes one more arrival pending in the current phase, for cp.async.mbarrier.arrive without .noinc.
 void add_pending(const BarrierReference& reference, const BarrierActor& actor);
 
-/// Throws Fault unless the parity of a wait is 0 or 1: "the valid values of phaseParity operand are 0 and 1" (PTX ISA,
-/// "mbarrier.test_wait, mbarrier.try_wait").
+/// Throws BarrierMisuse unless the parity of a wait is 0 or 1: "the valid values of phaseParity operand are 0 and 1"
+/// (PTX ISA, "mbarrier.test_wait, mbarrier.try_wait").
 void check_parity(const BarrierReference& reference, uint32_t parity, const BarrierActor& actor);
 
 /// Counts `bytes` that an asynchronous engine has delivered, on the barrier at a shared address (with rank) of the

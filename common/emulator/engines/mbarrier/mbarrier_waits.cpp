@@ -8,6 +8,7 @@
 #include "emulator/engines/mbarrier/mbarrier.hpp"
 #include "emulator/engines/mbarrier/mbarrier_instructions.hpp"
 #include "emulator/state/announcements.hpp"
+#include "emulator/state/barrier_misuse.hpp"
 #include "emulator/state/choices.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/state/waiting.hpp"
