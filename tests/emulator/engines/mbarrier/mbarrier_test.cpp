@@ -378,6 +378,16 @@ TEST(MbarrierTest, StopsWhatPtxLeavesUndefined) {
            "names no block of the cluster");
   fault_of("mbarrier.init.shared::cta.b64 [bar], 1;\nmbarrier.arrive.noComplete.shared::cta.b64 %rd9, [bar], 1;",
            FaultKind::launch_failure, "would end the phase");
+  fault_of("mbarrier.init.shared::cta.b64 [bar], 1048575;\ncp.async.mbarrier.arrive.shared::cta.b64 [bar];",
+           FaultKind::launch_failure, "the pending count of bar[0] would exceed 1048575");
+  // Warp 0 sleeps when a thread of warp 1 ends the barrier.
+  KernelRun kernel;
+  expect_fault(kernel.run("mov.u32 %r1, %tid.x;\nsetp.eq.u32 %p1, %r1, 0;\nsetp.lt.u32 %p2, %r1, 32;\n"
+                          "@%p1 mbarrier.init.shared::cta.b64 [bar], 1;\nbar.sync 0;\n"
+                          "@%p2 mbarrier.try_wait.parity.shared::cta.b64 %p3, [bar], 0;\n@%p2 ret;\n"
+                          "nanosleep.u32 1000;\nmbarrier.inval.shared::cta.b64 [bar];\n",
+                          {}, {1, 64, 1}),
+               FaultKind::launch_failure, "mbarrier.inval: warp 0 still waits on bar[0]");
 }
 
 TEST(MbarrierTest, TellsWhyOneArrivesTooMany) {
