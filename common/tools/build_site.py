@@ -55,7 +55,7 @@ def record_timelines(build, folder, strict):
     missing, recorded = [], set()
     shutil.rmtree(folder, ignore_errors=True)
     for page in pages.lessons():
-        for marker in timelines.in_text(site_filter.read_page(page)):
+        for marker in timelines.in_text(pages.read(page)):
             target = folder / f"{marker['name']}.html"
             if build is None or not (build / marker["program"]).exists():
                 missing.append(marker["name"])
@@ -155,11 +155,11 @@ def settings(options, output):
     }
     script = output / "filter.sh"
     script.write_text(f'exec cat "{output}/filtered/${{1#"{ROOT}/"}}"\n', encoding="utf-8")
-    common["FILTER_PATTERNS"] = " ".join(f'"*{ending}=sh \\"{script}\\""' for ending in (".md", ".hpp"))
+    common["FILTER_PATTERNS"] = f'"*.hpp=sh \\"{script}\\""'
     if options.only_descriptions:
         return {**common, "INPUT": quoted([ROOT / "common/stagecraft", ROOT / "common/harness"]), "RECURSIVE": "YES",
                 "EXTRACT_ALL": "NO", "WARN_IF_UNDOCUMENTED": "YES", "GENERATE_HTML": "NO", "GENERATE_XML": "YES", "HAVE_DOT": "NO"}
-    markdown = [ROOT / page for page in pages.pages()]
+    markdown = [output / "filtered" / page for page in pages.pages()]
     headers = [ROOT / path for path in pages.files(".hpp") if path.parts[0] == "common"]
     look = look_folder()
     if look:
@@ -208,7 +208,7 @@ def main():
     doxyfile.write_text("\n".join(lines) + "\n", encoding="utf-8")
     done = subprocess.run([options.doxygen, doxyfile], cwd=ROOT, check=False, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT)
-    text = (output / "warnings.txt").read_text(encoding="utf-8").replace(f"{ROOT}/", "")
+    text = (output / "warnings.txt").read_text(encoding="utf-8").replace(f"{output}/filtered/", "").replace(f"{ROOT}/", "")
     warnings = [line for line in dict.fromkeys(text.split("\n")) if line]  # Doxygen repeats itself
     print(done.stdout, *(f"{line}\n" for line in warnings), sep="", end="")
     if done.returncode != 0 or warnings:

@@ -71,11 +71,12 @@ def check_links(page, text, root):
 
     def anchors(path):
         if path not in known:
-            other = (root / path).read_text(encoding="utf-8")
+            other = markdown.read(path, root)
             known[path] = {markdown.slug(found["text"]) for _, line in markdown.prose(other)
                            if (found := markdown.HEADING.match(line))}
         return known[path]
 
+    written = markdown.written(root)   # only they may lead to each other: a reader of the repository does not have them
     lines = text.split("\n")
     shown = {number for number, _ in markdown.prose(text)}
     prose = "\n".join(line if number in shown else "" for number, line in enumerate(lines, 1))
@@ -87,7 +88,7 @@ def check_links(page, text, root):
         if path is None:
             if not re.match(r"(https?|mailto):", target):
                 yield line, f"the link {target} leads out of the repository"
-        elif not (root / path).exists():
+        elif not (root / path).exists() and not (path in written and page in written):
             yield line, f"the link {target} leads to {path.as_posix()}, which is not there"
         elif fragment and path.suffix == ".md" and fragment not in anchors(path):
             yield line, f"the link {target} leads to a heading that {path.as_posix()} does not have"
@@ -260,7 +261,7 @@ def first_difference(right, shown):
 
 def check_page(page, root, build, update):
     """Returns (problems as (line, text), programs that are not built)."""
-    text = (root / page).read_text(encoding="utf-8")
+    text = markdown.read(page, root)
     problems = [] if build else list(check_links(page, text, root))
     if not build and not markdown.title(text):
         problems.append((1, "a page begins with its title: `# TITLE`"))
@@ -286,7 +287,9 @@ def check_page(page, root, build, update):
         offset, what = first_difference(right, shown)
         problems.append((block.first + offset, f"{what}\n  common/tools/check_pages.py "
                          f"{'--console BUILD ' if build else ''}--update {page.as_posix()} puts it right"))
-    if update:
+    if update and page in markdown.written(root):
+        markdown.gallery(root).keep_reports(page, text)
+    elif update:
         (root / page).write_text(text, encoding="utf-8")
     return sorted(problems), unbuilt
 

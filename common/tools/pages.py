@@ -1,5 +1,7 @@
 """Finds the Markdown pages of this repository and takes them apart, for the site and its checks."""
 
+import functools
+import importlib.util
 import os
 import pathlib
 import re
@@ -34,9 +36,35 @@ def files(ending, root=ROOT):
     return sorted(found)
 
 
+@functools.cache
+def gallery(root=ROOT):
+    """Returns the script that writes the pages of the gallery of bugs, or None where there is none."""
+    script = root / "tests/bugs/write_pages.py"
+    if not script.exists():
+        return None
+    description = importlib.util.spec_from_file_location("write_pages", script)
+    module = importlib.util.module_from_spec(description)
+    description.loader.exec_module(module)
+    return module
+
+
+@functools.cache
+def written(root=ROOT):
+    """Returns the pages that no file has, {page: (the file that a script makes it from, its text)}.
+
+    A reader of the repository is led to that file; on the site, the same link leads to the page.
+    """
+    return gallery(root).written() if gallery(root) else {}
+
+
+def read(page, root=ROOT):
+    """Returns the text of a page."""
+    return written(root)[page][1] if page in written(root) else (root / page).read_text(encoding="utf-8")
+
+
 def pages(root=ROOT):
     """Returns the pages as paths relative to the root, in the order of the site."""
-    found = files(".md", root)
+    found = [*files(".md", root), *written(root)]
     folders = ["docs", "chapters", "solutions", "common", "tests"]
 
     def order(page):

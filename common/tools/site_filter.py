@@ -39,10 +39,6 @@ def address(page):
     return "index.html" if page.as_posix() == markdown.MAIN_PAGE else f"{identifier(page)}.html"
 
 
-def read_page(page, root=markdown.ROOT):
-    return (root / page).read_text(encoding="utf-8")
-
-
 def anchor(page, heading):
     return f"{identifier(page)}_{re.sub(r'[^a-z0-9]+', '_', heading)}"
 
@@ -93,6 +89,7 @@ class Page:
         self.page, self.root, self.runs = page, root, runs
         in_order = markdown.pages(root)
         self.all_pages = set(in_order)
+        self.made_from = {source: page for page, (source, _) in markdown.written(root).items()}
         self.children = [child for child in in_order if markdown.parent(child, self.all_pages) == page]
         self.copied = set()
 
@@ -101,6 +98,7 @@ class Page:
         path, fragment = resolve(self.page, target, self.root)
         if path is None:
             return match[0]
+        path = self.made_from.get(path, path)
         if match["image"]:
             return f"![{text}]({path.name})"
         plain = text.replace("`", "").replace('"', "'").replace("\n", " ")
@@ -217,7 +215,7 @@ class Page:
                 *(f'<div class="{side}">{self.reference(page)}</div>' for side, found in sides.items() for page in found), "</div>"]
 
     def read(self, page):
-        return read_page(page, self.root)
+        return markdown.read(page, self.root)
 
 
 def copied_files(root=markdown.ROOT):
@@ -249,5 +247,6 @@ def documented_header(path, text):
 
 def filtered(path, root=markdown.ROOT, runs=frozenset()):
     """Returns the text that Doxygen sees of a page or header, whose path is relative to the root."""
-    text = (root / path).read_text(encoding="utf-8")
-    return Page(path, root, runs).render(text) if path.suffix == ".md" else documented_header(path, text)
+    if path.suffix == ".md":
+        return Page(path, root, runs).render(markdown.read(path, root))
+    return documented_header(path, (root / path).read_text(encoding="utf-8"))

@@ -106,7 +106,7 @@ def explain_words(words, terms, left, italics):
 
 def add(site):
     """Writes the definitions into the pages of the lessons."""
-    terms = definitions(site_filter.read_page(GLOSSARY))
+    terms = definitions(pages.read(GLOSSARY))
     for lesson in pages.lessons():
         page = site / site_filter.address(lesson)
         page.write_text(explain(page.read_text(encoding="utf-8"), terms), encoding="utf-8")

@@ -113,7 +113,7 @@ def add(site, tags):
         page = site / site_filter.address(written)
         page.write_text(correct_guesses(page.read_text(encoding="utf-8"), functions), encoding="utf-8")
     for lesson in pages.lessons():
-        page, markdown = site / site_filter.address(lesson), site_filter.read_page(lesson)
+        page, markdown = site / site_filter.address(lesson), pages.read(lesson)
         text, _ = link_uses(page.read_text(encoding="utf-8"), known)
         page.write_text(text, encoding="utf-8")
         for name, count in uses_in_code(markdown, known).items():

@@ -13,7 +13,7 @@ PLACE = '<div id="doc-content">'
 def entries(root=pages.ROOT):
     """Returns (address, title) of each entry, in order."""
     chosen = [pages.pathlib.Path(pages.MAIN_PAGE), *pages.lessons(root), *map(pages.pathlib.Path, BELOW)]
-    found = [(site_filter.address(page), pages.title(site_filter.read_page(page, root)).replace("`", "")) for page in chosen]
+    found = [(site_filter.address(page), pages.title(pages.read(page, root)).replace("`", "")) for page in chosen]
     return [*found, ("page_search.html", "Search the words")]
 
 

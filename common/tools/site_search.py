@@ -53,7 +53,7 @@ def kind(page, lessons):
 
 def sections_of(page, lessons):
     """Yields the sections of a page."""
-    text = site_filter.read_page(page)
+    text = pages.read(page)
     title = pages.title(text).replace("`", "")
     section = {"page": title, "heading": title, "address": site_filter.address(page), "kind": kind(page, lessons)}
     counts, shown, terms = collections.Counter(), {}, {}

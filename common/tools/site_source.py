@@ -58,7 +58,7 @@ def page(path, text, root=pages.ROOT):
     lesson = pages.pathlib.Path("chapters") / path.parent.name / "README.md"   # of a solution, too
     readme = next((readme for readme in (lesson, path.parent / "README.md") if (root / readme).exists()), None)
     if readme:
-        title = html.escape(pages.title(site_filter.read_page(readme, root)).replace("`", ""))
+        title = html.escape(pages.title(pages.read(readme, root)).replace("`", ""))
         above = f' / <a href="{top}{site_filter.address(readme)}">{title}</a>'
     lines = coloured(text.rstrip("\n"), site_filter.SOURCES[path.suffix]).split("\n")
     numbered = "".join(f'<span class="line" id="L{number}">{line}\n</span>' for number, line in enumerate(lines, 1))

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the pages of the gallery, docs/bugs/: what each bug changes, its report, the remedy, and what the chip shows.
+"""Writes the pages of the gallery, which only the site has: what each bug changes, its report, the remedy, and what the chip shows.
 
-usage: write_pages.py           writes them; the reports that they show stay, or are filled in by
-                                common/tools/check_pages.py --console build --update docs/bugs/*.md
-       write_pages.py --check   fails if a page, apart from the reports that it shows, is not as it would be written
+usage: write_pages.py          lists the pages
+       write_pages.py PAGE...  prints some: docs/bugs/ring.md
+
+common/tools/pages.py asks for them. The reports are those of reports/, which check_pages.py compares and renews.
 """
 
 import collections
@@ -13,36 +14,43 @@ import re
 import sys
 
 sys.dont_write_bytecode = True  # leave no cache folder among the sources
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from record import FOLDER, HOPPER_BASES  # noqa: E402
 from form import ROOT, TESTS, Mistake, read_mistakes  # noqa: E402
 
-PAGES = ROOT / "docs/bugs"
+PAGES = pathlib.Path("docs/bugs")
 RESULTS = FOLDER / "results/nvidia-h200-2026-11-23.json"
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 LETTERS = {"H": "a hang", "W": "a wrong result", "P": "it usually passes", "L": "a launch failure"}
-CONSOLE = re.compile(r"<!-- checked: (?P<command>[^\n]*) -->\n```console\n(?P<text>.*?)\n```", re.DOTALL)
+CONSOLE = re.compile(r"```console\n\$ [^\n]* (?P<name>\w+)\n(?P<report>.*?)\n```", re.DOTALL)
 
 
-def main() -> int:
+def written() -> dict[pathlib.Path, tuple[pathlib.Path, str]]:
+    """The pages: the file that each is made from, and its text. Paths are relative to the root of the repository."""
     recorded = json.loads(RESULTS.read_text(encoding="utf-8"))
     bases = {path.stem: read_mistakes(path) for path in sorted(FOLDER.glob("*.mistakes"))}
-    pages = {f"{base}.md": page_of(base, bugs, recorded) for base, bugs in bases.items()}
-    pages["README.md"] = overview(bases, recorded)
-    wrong = []
-    for name, text in pages.items():
-        path = PAGES / name
-        present = path.read_text(encoding="utf-8") if path.exists() else ""
-        shown = {found["command"]: found["text"] for found in CONSOLE.finditer(present)}
-        text = CONSOLE.sub(lambda found: found[0].replace(found["text"], shown.get(found["command"], found["text"])), text)
-        if text != present:
-            wrong.append(name)
-            if "--check" not in sys.argv:
-                PAGES.mkdir(exist_ok=True)
-                path.write_text(text, encoding="utf-8")
-    if "--check" in sys.argv and wrong:
-        print(f"tests/bugs/write_pages.py would write these pages of docs/bugs/ otherwise: {', '.join(wrong)}")
-        return 1
-    return 0
+    taught = [mistake for path in sorted((TESTS / "chapters").glob("*/*.mistakes")) for mistake in read_mistakes(path)
+              if mistake.values("recorded")]
+    made = {f"{base}.md": (FOLDER / f"{base}.mistakes", page_of(base, bugs, recorded)) for base, bugs in bases.items()}
+    made["classes.md"] = (FOLDER / "classes.txt", classes([bug for bugs in bases.values() for bug in bugs] + taught))
+    made["compute_sanitizer.md"] = (RESULTS, compute_sanitizer(bases, taught, recorded))
+    return {PAGES / name: (source.relative_to(ROOT), text) for name, (source, text) in made.items()}
+
+
+# ---- Reports ------------------------------------------------------------------------------------------------------------
+
+def reports_of(base: str) -> dict[str, str]:
+    """The reports that the page of a base shows, of each of its bugs."""
+    path = FOLDER / f"reports/{base}.txt"
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    parts = re.split(r"^== (\w+)\n", text, flags=re.MULTILINE)[1:]
+    return {name: report.rstrip("\n") for name, report in zip(parts[::2], parts[1::2])}
+
+
+def keep_reports(page: pathlib.Path, text: str) -> None:
+    """Records the reports that the text of a page shows."""
+    if shown := CONSOLE.findall(text):
+        (FOLDER / f"reports/{page.stem}.txt").write_text("".join(f"== {name}\n{report}\n" for name, report in shown), encoding="utf-8")
 
 
 # ---- The page of a base -------------------------------------------------------------------------------------------------
@@ -51,6 +59,9 @@ def page_of(name: str, bugs: list[Mistake], recorded: dict) -> str:
     out = [f"# Bugs of `{name}`", "", f"[{name}.cu](../../tests/bugs/{name}.cu) is right. {comment_of(name)}", "",
            "Each of these changes breaks it. [The gallery](README.md) has the bugs of the other programs.", ""]
     out += [f"* [{title(bug.name)}](#{bug.name.replace('_', '-')})" for bug in bugs]
+    reports = reports_of(name)
+    if superfluous := reports.keys() - {bug.name for bug in bugs}:
+        raise ValueError(f"tests/bugs/reports/{name}.txt has reports of no bug: {', '.join(superfluous)}")
     for bug in bugs:
         variables = f"STAGECRAFT_DEVICE={'h200' if name in ('registers', 'warpgroups') else 'b200'}"
         if bug.value('checks', 'all') != "all":
@@ -61,7 +72,7 @@ def page_of(name: str, bugs: list[Mistake], recorded: dict) -> str:
         options += f" --explore {bug.value('explore')}" if "explore" in bug.facts else ""
         out += ["", f"## {title(bug.name)}", "", bug.what, "", "```diff", bug.difference(), "```", "",
                 f"<!-- checked: {variables} tests/chapters/first_report build/tests/bugs/{name} {bug.name} -->",
-                "```console", f"$ ./stagecraft run{options} build/tests/bugs/{name} {bug.name}", "```", "",
+                "```console", f"$ ./stagecraft run{options} build/tests/bugs/{name} {bug.name}", reports.get(bug.name, ""), "```", "",
                 f"**Fix.** {bug.value('fix')}", "", f"**On the chip.** {chip(bug, recorded)}"]
         if sources := source(bug):
             out += ["", sources]
@@ -83,7 +94,7 @@ def source(bug: Mistake) -> str:
     """Where the bug comes from."""
     parts = []
     if number := bug.value("class"):
-        parts.append(f"Class {number} of [the table](README.md#by-class).")
+        parts.append(f"Class {number} of [the table](classes.md).")
     if issues := bug.value("issue").split():
         links = [f"[{issue}](https://github.com/{issue.replace('#', '/issues/')})" for issue in issues]
         parts.append(f"Reported in {' and '.join(links)}.")
@@ -130,17 +141,7 @@ def verdict(check: dict) -> str:
     return "`" + re.sub(r"^Barrier error detected. | due to .*|\.$", "", message) + "`"
 
 
-# ---- The overview -------------------------------------------------------------------------------------------------------
-
-def overview(bases: dict[str, list[Mistake]], recorded: dict) -> str:
-    bugs = [bug for list_of in bases.values() for bug in list_of]
-    taught = [mistake for path in sorted((TESTS / "chapters").glob("*/*.mistakes")) for mistake in read_mistakes(path)
-              if mistake.values("recorded")]
-    template = (FOLDER / "overview.md").read_text(encoding="utf-8")
-    fields = {"count": str(len(bugs)), "bases": base_table(bases), "classes": class_table(bugs + taught),
-              "tools": tool_table(bases, taught, recorded), "gpu": recorded["gpu"], "tool": recorded["tool"].split()[1], "date": recorded["date"]}
-    return re.sub(r"\{(\w+)\}", lambda found: fields[found[1]], template)
-
+# ---- The tables ---------------------------------------------------------------------------------------------------------
 
 def link(bug: Mistake) -> str:
     text = bug.name.replace("_", " ")
@@ -152,28 +153,35 @@ def link(bug: Mistake) -> str:
     return f"[{text}]({bug.path.stem}.md#{bug.name.replace('_', '-')})"
 
 
-def base_table(bases: dict[str, list[Mistake]]) -> str:
-    rows = ["| program | bugs | what it does right |", "|---|---|---|"]
-    for name, bugs in bases.items():
-        rows.append(f"| [{name}]({name}.md) | {len(bugs)} | {comment_of(name)} |")
-    return "\n".join(rows)
-
-
-def class_table(bugs: list[Mistake]) -> str:
+def classes(bugs: list[Mistake]) -> str:
     by_class = collections.defaultdict(list)
     for bug in bugs:
         for number in bug.value("class").split():
             by_class[int(number)].append(link(bug))
-    rows = ["| | class | bugs |", "|---|---|---|"]
+    rows = ["# The bugs by class", "", "The classes are those of public bug reports, which the page of a bug names. A mistake that a chapter shows is",
+            "not in [the gallery](README.md) again.", "", "| | class | bugs |", "|---|---|---|"]
     for line in (FOLDER / "classes.txt").read_text(encoding="utf-8").splitlines():
         number, _, text = line.partition(" ")
         text, _, why = text.partition(" -- ")
         rows.append(f"| {number} | {text} | {', '.join(by_class[int(number)]) or why} |")
-    return "\n".join(rows)
+    return "\n".join(rows) + "\n"
 
 
-def tool_table(bases: dict[str, list[Mistake]], taught: list[Mistake], recorded: dict) -> str:
-    rows = ["| bug | chip alone | memcheck | racecheck | synccheck | initcheck | here |", "|---|---|---|---|---|---|---|"]
+SANITIZER = """\
+# The gallery beside compute-sanitizer
+
+Those programs of [the gallery](README.md) that a Hopper GPU can run, compiled for sm_90a, on one chip ({gpu}) on {date}: five
+runs alone, and one under each of the four tools of compute-sanitizer ({tool}). A run that had not ended after 20 seconds (30
+under a tool) was ended and counts as a hang; it was not repeated. A tool that hangs has reported nothing by then. What is quoted
+is the first of a tool's messages. [record.py](../../tests/bugs/record.py) has recorded it all, in `{file}`. "Here" is the
+kind of the first report of the emulated GPU. The last rows of `ring` are the same mistakes in a chapter, which shows them now; the
+chip ran them in `ring`.
+"""
+
+
+def compute_sanitizer(bases: dict[str, list[Mistake]], taught: list[Mistake], recorded: dict) -> str:
+    rows = [SANITIZER.format(**{**recorded, "tool": recorded["tool"].split()[1], "file": RESULTS.relative_to(ROOT)}),
+            "| bug | chip alone | memcheck | racecheck | synccheck | initcheck | here |", "|---|---|---|---|---|---|---|"]
     for base in HOPPER_BASES:
         found = recorded["variants"][f"{base}/right"]
         rows.append(f"| **{base}, right** | right | " + " | ".join(alarm(found[tool]) for tool in TOOLS) + " | nothing |")
@@ -185,12 +193,21 @@ def tool_table(bases: dict[str, list[Mistake]], taught: list[Mistake], recorded:
             alone = ", ".join(f"{text} {count}" if len(counts) > 1 else text for text, count in counts.items())
             rows.append(f"| {link(bug)} | {alone} | " + " | ".join(verdict(found[tool]) for tool in TOOLS) +
                         f" | {bug.value('kind')} |")
-    return "\n".join(rows)
+    return "\n".join(rows) + "\n"
 
 
 def alarm(check: dict) -> str:
     said = verdict(check)
     return said if said == "nothing" else f"false alarm: {said}"
+
+
+def main() -> int:
+    made = written()
+    for page in map(pathlib.Path, sys.argv[1:]):
+        print(made[page][1] if page in made else f"there is no page {page}", end="")
+    if len(sys.argv) == 1:
+        print(*made, sep="\n")
+    return 0
 
 
 if __name__ == "__main__":

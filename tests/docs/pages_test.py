@@ -38,6 +38,14 @@ class RepositoryTest(unittest.TestCase):
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+    def write_gallery(self, text: str) -> None:
+        """A page that no file has, bugs/ring.md, which is made from ring.txt; what is recorded for it gets into recorded.txt."""
+        self.write("ring.txt")
+        self.write("tests/bugs/write_pages.py", "import pathlib", "PAGE = pathlib.Path('bugs/ring.md')",
+                   f"def written(): return {{PAGE: (pathlib.Path('ring.txt'), {text!r}), PAGE.with_name('b.md'): (pathlib.Path('b.txt'), '# B')}}",
+                   f"def keep_reports(page, text): pathlib.Path({str(self.root)!r}, 'recorded.txt').write_text(f'{{page}}: {{text}}')")
+
+
 class LinkTest(RepositoryTest):
     def test_a_link_to_nowhere_is_named_with_its_line(self):
         self.write("a/README.md", "# A", "", "See [it](../b/none.md).")
@@ -59,6 +67,13 @@ class LinkTest(RepositoryTest):
     def test_a_page_has_a_title(self):
         self.write("README.md", "words")
         self.assertIn("README.md:1: a page begins with its title", self.check().stdout)
+
+    def test_only_pages_that_no_file_has_lead_to_each_other(self):
+        self.write("README.md", "# A", "[one](bugs/ring.md), [its file](ring.txt)")
+        self.write_gallery("# Ring\n[b](b.md), [start](../README.md), [nowhere](c.md)")
+        found = self.check().stdout.splitlines()
+        self.assertEqual(found, ["README.md:2: the link bugs/ring.md leads to bugs/ring.md, which is not there",
+                                 "bugs/ring.md:2: the link c.md leads to bugs/c.md, which is not there", "3 pages, 2 problems"])
 
 
 class PictureTest(RepositoryTest):
@@ -172,6 +187,14 @@ class ConsoleTest(RepositoryTest):
         self.assertEqual(check_pages.renewed(["a", "...", "at gemm.cu:12"], ["a", "b", "in gemm.cu:34"]),
                          ["a", "b", "in gemm.cu:34"])
 
+    def test_the_console_of_a_page_that_no_file_has_is_compared_and_recorded(self):
+        self.write_gallery("# Ring\n\n<!-- checked -->\n```console\n$ echo new\nold\n```\n")
+        self.assertIn("bugs/ring.md:6: it should say\n    new\nbut says\n    old\n", self.check("--console", self.root).stdout)
+        self.assertEqual(self.check("--console", self.root, "--update").returncode, 0)
+        recorded = (self.root / "recorded.txt").read_text(encoding="utf-8")
+        self.assertIn("$ echo new\nnew\n", recorded)
+        self.assertFalse((self.root / "bugs").exists())
+
 
 class SiteTest(RepositoryTest):
     def render(self, page: str) -> str:
@@ -187,6 +210,12 @@ class SiteTest(RepositoryTest):
         self.assertIn('@ref page_chapters_01_why "one", [a file](files/chapters/x.cu.html), [out](https://a.b/c.md)', lessons)
         self.assertIn('@subpage page_chapters_01 "One"', lessons)  # no sentence leads there, so a list does
         self.assertIn("## Why {#page_chapters_01_why}\n![a ring](ring.svg)", self.render("chapters/01/README.md"))
+
+    def test_a_link_to_what_a_page_is_made_from_leads_to_that_page(self):
+        self.write("README.md", "# Start", "[the ring](ring.txt)")
+        self.write_gallery("# Ring")
+        self.assertIn('@subpage page_bugs_ring "the ring"', self.render("README.md"))
+        self.assertEqual(site_filter.filtered(pathlib.Path("bugs/ring.md"), self.root), "# Ring {#page_bugs_ring}")
 
     def test_every_line_keeps_its_number(self):
         self.write("README.md", "# A", "text [over", "two](b.md). Lines", "```cuda", "f();", "```", "## Last")

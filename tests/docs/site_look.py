@@ -55,9 +55,9 @@ class LookTests:
         browser.click(".rail summary")
         entries = browser.evaluate("[...document.querySelectorAll('.rail a')].filter(a => a.checkVisibility()).map(a => a.getAttribute('href'))")
         self.assertEqual(entries[:17], ["index.html", *map(site_filter.address, lessons)])
-        self.assertEqual(browser.text(".rail [aria-current]"), pages.title(site_filter.read_page(lessons[2])))
+        self.assertEqual(browser.text(".rail [aria-current]"), pages.title(pages.read(lessons[2])))
         browser.click(f".rail a[href='{site_filter.address(lessons[3])}']")
-        title = pages.title(site_filter.read_page(lessons[3]))
+        title = pages.title(pages.read(lessons[3]))
         shown = ""
         for _ in range(50):   # between two pages there is none
             shown = browser.evaluate("document.querySelector('.headertitle .title')?.innerText")

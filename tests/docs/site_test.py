@@ -47,7 +47,7 @@ class SiteTest(site_look.LookTests, unittest.TestCase):
         return (self.site / f"{name}.html").read_text(encoding="utf-8")
 
     def blocks_of(self, page: pathlib.Path) -> list:
-        return pages.blocks((pages.ROOT / page).read_text(encoding="utf-8"))
+        return pages.blocks(pages.read(page))
 
     def test_it_builds_without_a_warning(self):
         self.assertEqual(self.build.returncode, 0, self.build.stdout)
@@ -161,7 +161,7 @@ class SiteTest(site_look.LookTests, unittest.TestCase):
 
     def test_a_program_that_is_older_than_its_lesson_costs_one_timeline(self):
         """A program without the launch, as one that was built before the lesson changed; with --strict it is an error."""
-        marker = next(marker for page in pages.lessons() for marker in timelines.in_text(site_filter.read_page(page)))
+        marker = next(marker for page in pages.lessons() for marker in timelines.in_text(pages.read(page)))
         with tempfile.TemporaryDirectory() as folder:
             program = pathlib.Path(folder) / marker["program"]
             program.parent.mkdir()
