@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Installs the library to a temporary folder, builds the example against what is there, and runs it.
+"""Installs the libraries to a temporary folder, builds each one's example against what is there, and runs it.
 
-usage: check_installed.py MESON BUILD_FOLDER EXAMPLE.cpp RUNTIME_FOLDER
+usage: check_installed.py MESON BUILD_FOLDER RUNTIME_FOLDER (PACKAGE DEVICE EXAMPLE.cpp)...
 
-RUNTIME_FOLDER has the libcudart.so.13 to run with. The example is built without any folder of the repository.
+RUNTIME_FOLDER has the libcudart.so.13 to run with. PACKAGE is what pkg-config calls the library, and DEVICE the chip that it
+is for. The examples are built without any folder of the repository.
 """
 
 import os
@@ -22,20 +23,21 @@ def run(command, **options):
 
 
 def main() -> int:
-    meson, build, example, runtime = sys.argv[1:]
+    meson, build, runtime, *examples = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder) / "root"
         run([*meson.split(), "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", root])
-        description, = root.rglob("stagecraft.pc")
-        prefix = root / run(["pkg-config", "--variable=prefix", description]).strip().lstrip("/")
-        flags = run(["pkg-config", f"--define-variable=prefix={prefix}", "--cflags", "--libs", description]).split()
-        source = shutil.copy(example, folder)
-        program = pathlib.Path(folder) / "example"
-        run(["g++", "-std=c++20", "-Wall", "-Wextra", source, "-o", program, *flags], cwd=folder)
-        output = run([program], env={**os.environ, "LD_LIBRARY_PATH": runtime})
-        print(output, end="")
-        if "elements are 512" not in output:
-            sys.exit("the example did not print its result")
+        for package, device, example in zip(*[iter(examples)] * 3, strict=True):
+            description, = root.rglob(f"{package}.pc")
+            prefix = root / run(["pkg-config", "--variable=prefix", description]).strip().lstrip("/")
+            flags = run(["pkg-config", f"--define-variable=prefix={prefix}", "--cflags", "--libs", description]).split()
+            source = shutil.copy(example, folder)
+            program = pathlib.Path(folder) / package
+            run(["g++", "-std=c++20", "-Wall", "-Wextra", source, "-o", program, *flags], cwd=folder)
+            output = run([program], env={**os.environ, "LD_LIBRARY_PATH": runtime, "STAGECRAFT_DEVICE": device})
+            print(output, end="")
+            if "elements are 512" not in output:
+                sys.exit(f"the example of {package} did not print its result")
     return 0
 
 
