@@ -23,19 +23,22 @@ class Drawing {
 
   /// Draws a box.
   void box(const std::string& style, int x, int y, int width, int height) {
-    out_ << "  <rect" << attribute(style) << " x=\"" << x << "\" y=\"" << y << "\" width=\"" << width << "\" height=\""
-         << height << "\"/>\n";
+    begin(std::to_string(y));
+    out_ << "<rect" << attribute(style) << " x=\"" << x << "\" y=\"" << y << "\" width=\"" << width << "\" height=\""
+         << height << "\"/>";
   }
   /// Writes words, which begin, end or have their middle at x.
   void words(const std::string& style, int x, int y, const std::string& text) {
-    out_ << "  <text" << attribute(style) << " x=\"" << x << "\" y=\"" << y << "\">" << text << "</text>\n";
+    if (row_.empty()) begin("words");
+    out_ << "<text" << attribute(style) << " x=\"" << x << "\" y=\"" << y << "\">" << text << "</text>";
   }
   /// Draws a line; `path` is that of SVG, such as "M0 0 H100".
   void line(const std::string& style, const std::string& path) {
-    out_ << "  <path" << attribute(style) << " d=\"" << path << "\"/>\n";
+    begin("lines " + style);
+    out_ << "<path" << attribute(style) << " d=\"" << path << "\"/>";
   }
   /// The whole picture.
-  std::string finish() const { return out_.str() + "</svg>\n"; }
+  std::string finish() const { return out_.str() + "\n</svg>\n"; }
 
  private:
   static constexpr char kStyle[] = R"(  <style>
@@ -47,12 +50,18 @@ class Drawing {
       text { fill: #ddd; } .quiet { fill: #aaa; } rect, path { stroke: #888; } .filled { fill: #1d3147; stroke: #6af; } .free { fill: #2a2a2a; } .one { stroke: #f66; }
       .tone0 { fill: #1d3147; } .tone1 { fill: #473215; } .tone2 { fill: #1c3d1a; } .tone3 { fill: #3a2347; } .tone4 { fill: #4a2222; }
     }
-  </style>
-)";
+  </style>)";
 
+  /// Begins a line of the file, unless the one before it was in the same row: boxes side by side, or lines of one
+  /// style.
+  void begin(const std::string& row) {
+    if (row != row_) out_ << "\n  ";
+    row_ = row;
+  }
   static std::string attribute(const std::string& style) { return style.empty() ? "" : " class=\"" + style + "\""; }
 
   std::ostringstream out_;
+  std::string row_;  ///< what the line of the file holds; words go with what they follow
 };
 
 }  // namespace stagecraft::harness

@@ -7,6 +7,7 @@ draw_kernel.py --check    fails when one of these files is not as this program d
 Every box of the drawing has a name, and HERE says which boxes a lesson is about. check_pages.py checks that words fit their boxes.
 """
 
+import itertools
 import pathlib
 import sys
 from xml.sax.saxutils import escape
@@ -120,8 +121,8 @@ def drawing(lesson=None):
         f'  <text x="10" y="20" class="left">{escape(label)}</text>',
         f'  <rect class="frame" x="10" y="32" width="810" height="300" rx="10"/>',
         '  <text x="22" y="54" class="left">a block, on one multiprocessor: roles above, the rings between them below</text>',
-        *(f'  <path d="{path}"/>' for path in ARROWS),
-        *(f"  {box(*item, here)}" for item in BOXES),
+        "  " + "".join(f'<path d="{path}"/>' for path in ARROWS),
+        *("  " + "".join(box(*item, here) for item in row) for _, row in itertools.groupby(BOXES, key=lambda item: item[3])),
         "</svg>",
     ]
     return "\n".join(lines) + "\n"

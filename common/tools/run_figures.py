@@ -34,12 +34,27 @@ def steps(run):
     return sorted(map(Step, run["steps"]), key=lambda step: step.cycle)
 
 
+SHAPE = re.compile(r'<(?:rect.* y="([^"]*)"|path.* class="([^"]*)"|path)')
+
+
+def in_rows(parts):
+    """Returns the lines of the file: boxes side by side are in one line, lines of one look, too, and words after what they follow."""
+    lines, last = [], None
+    for part in parts:
+        shape = SHAPE.match(part)
+        if not lines or shape and shape.groups() != last:
+            lines.append("  ")
+        last = shape.groups() if shape else last
+        lines[-1] += part
+    return lines
+
+
 def svg(width, height, title, parts):
     head = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
             'font-family="sans-serif" font-size="13">',
             f"  <!-- drawn by common/tools/draw_runs.py from a run -->\n  <title>{escape(title)}</title>\n  <style>{STYLE}</style>",
             '  <defs><marker id="head" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto"><path d="M0 0 L8 4 L0 8 z"/></marker></defs>']
-    return "\n".join([*head, *(f"  {part}" for part in parts), "</svg>", ""])
+    return "\n".join([*head, *in_rows(parts), "</svg>", ""])
 
 
 def text(x, y, words, look=""):

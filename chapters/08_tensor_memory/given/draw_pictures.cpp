@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/drawing.hpp"
 #include "harness/picture.hpp"
 #include "stagecraft/tmem_layout.hpp"
 #include "stagecraft/umma_descriptors.hpp"
@@ -16,25 +17,7 @@
 namespace {
 
 using namespace stagecraft;
-
-constexpr char kStyle[] = R"(  <style>
-    :root { color-scheme: light dark; }
-    text { fill: #222; } .quiet { fill: #666; font-size: 12px; } .middle { text-anchor: middle; } .end { text-anchor: end; } .small { font-size: 11px; }
-    rect { stroke: #777; fill: none; } .filled { fill: #d8e8f8; stroke: #36c; } .fixed { fill: #eee; }
-    @media (prefers-color-scheme: dark) {
-      text { fill: #ddd; } .quiet { fill: #aaa; } rect { stroke: #888; } .filled { fill: #1d3147; stroke: #6af; } .fixed { fill: #2a2a2a; }
-    }
-  </style>
-)";
-
-std::string begin(int width, int height, const std::string& title) {
-  std::ostringstream out;
-  out << "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " << width << " " << height << "\" width=\"" << width
-      << "\" height=\"" << height << "\" role=\"img\" font-family=\"sans-serif\" font-size=\"13\">\n  <title>" << title
-      << "</title>\n"
-      << kStyle;
-  return out.str();
-}
+using harness::Drawing;
 
 // ---- Descriptors ----------------------------------------------------------------------------------------------------
 
@@ -49,23 +32,18 @@ struct Field {
 constexpr int kBit = 23, kLeft = 20;
 
 /// 32 bits of a word, from bit `top` down. Throws when the library puts a field elsewhere than the picture.
-void draw_bits(std::ostream& out, int y, int top, const std::vector<Field>& fields) {
+void draw_bits(Drawing& out, int y, int top, const std::vector<Field>& fields) {
   for (const Field& field : fields) {
     const uint64_t bits = ((uint64_t{1} << (field.high - field.low + 1)) - 1) << field.low;
     if ((field.changed & ~bits) != 0) throw std::logic_error("the library has \"" + field.name + "\" in other bits");
     if (field.high > top || field.low <= top - 32) continue;
     const int x = kLeft + (top - field.high) * kBit, width = (field.high - field.low + 1) * kBit,
               middle = x + width / 2;
-    out << "  <rect"
-        << (field.set            ? " class=\"filled\""
-            : field.name.empty() ? " class=\"fixed\""
-                                 : "")
-        << " x=\"" << x << "\" y=\"" << y << "\" width=\"" << width << "\" height=\"30\"/>\n";
-    out << "  <text x=\"" << middle << "\" y=\"" << y - 6 << "\" class=\"quiet middle\">" << field.high;
-    if (field.high != field.low) out << ":" << field.low;
-    out << "</text>\n  <text x=\"" << middle << "\" y=\"" << y + 20 << "\" class=\"middle\">" << field.value
-        << "</text>\n  <text x=\"" << middle << "\" y=\"" << y + 47 << "\" class=\"quiet middle\">" << field.name
-        << "</text>\n";
+    out.box(field.set ? "filled" : field.name.empty() ? "free" : "", x, y, width, 30);
+    out.words("quiet middle", middle, y - 6,
+              std::to_string(field.high) + (field.high != field.low ? ":" + std::to_string(field.low) : ""));
+    out.words("middle", middle, y + 20, field.value);
+    out.words("quiet middle", middle, y + 47, field.name);
   }
 }
 
@@ -130,21 +108,17 @@ std::string draw_descriptors() {
       {3, 0, "", "0"},
   };
 
-  std::ostringstream out;
-  out << begin(776, 400,
-               "The 64 bits of a shared-memory descriptor: start address, leading and stride byte offset, a constant, "
-               "base offset, swizzle; and the 32 bits of an instruction descriptor: formats of D, A and B, N, M");
-  out << "  <text x=\"20\" y=\"24\">shared-memory descriptor of a tile of 128 x 64 bf16: its place and its "
-         "layout</text>\n";
+  Drawing out(776, 400,
+              "The 64 bits of a shared-memory descriptor: start address, leading and stride byte offset, a constant, "
+              "base offset, swizzle; and the 32 bits of an instruction descriptor: formats of D, A and B, N, M");
+  out.words("", 20, 24, "shared-memory descriptor of a tile of 128 x 64 bf16: its place and its layout");
   draw_bits(out, 60, 63, shared);
   draw_bits(out, 152, 31, shared);
-  out << "  <text x=\"20\" y=\"252\">instruction descriptor: what is computed (kind f16; bf16 operands, f32 sums, 128 "
-         "x "
-         "128)</text>\n";
+  out.words("", 20, 252, "instruction descriptor: what is computed (kind f16; bf16 operands, f32 sums, 128 x 128)");
   draw_bits(out, 288, 31, instruction);
-  out << "  <text x=\"20\" y=\"372\" class=\"quiet\">In each box the value that it has for this chapter's MMA. "
-         "Coloured: what a program has to say.</text>\n</svg>\n";
-  return out.str();
+  out.words("quiet", 20, 372,
+            "In each box the value that it has for this chapter's MMA. Coloured: what a program has to say.");
+  return out.finish();
 }
 
 // ---- The accumulator ------------------------------------------------------------------------------------------------
@@ -152,50 +126,46 @@ std::string draw_descriptors() {
 std::string draw_accumulator() {
   constexpr int kN = 128, kRow = 2, kTop = 60, kX = 130, kColumnsPerPixel = 1;
   constexpr AccumulatorLayout kLayout = accumulator_layout(/*m=*/128, /*cta_group=*/1);
-  std::ostringstream out;
-  out << begin(
+  Drawing out(
       800, 384,
       "Tensor memory: 128 lanes by 512 columns. The accumulator of 128 x 128 takes 128 columns; row m is in lane "
       "m, and each of four warps reaches a quarter of the lanes");
-  out << "  <text x=\"" << kX << "\" y=\"24\">tensor memory of one multiprocessor: " << kTmemLanes << " lanes, "
-      << kTmemColumns << " columns of 32 bits</text>\n";
-  out << "  <text x=\"" << kX << "\" y=\"" << kTop - 10 << "\" class=\"quiet\">column 0</text>\n";
-  out << "  <text x=\"" << kX + kN / kColumnsPerPixel << "\" y=\"" << kTop - 10 << "\" class=\"quiet middle\">" << kN
-      << "</text>\n";
-  out << "  <text x=\"" << kX + kTmemColumns / kColumnsPerPixel << "\" y=\"" << kTop - 10 << "\" class=\"quiet end\">"
-      << kTmemColumns - 1 << "</text>\n";
+  const int end = kX + static_cast<int>(kTmemColumns) / kColumnsPerPixel;
+  out.words("", kX, 24,
+            "tensor memory of one multiprocessor: " + std::to_string(kTmemLanes) + " lanes, " +
+                std::to_string(kTmemColumns) + " columns of 32 bits");
+  out.words("quiet", kX, kTop - 10, "column 0");
+  out.words("quiet middle", kX + kN / kColumnsPerPixel, kTop - 10, std::to_string(kN));
+  out.words("quiet end", end, kTop - 10, std::to_string(kTmemColumns - 1));
   for (int warp = 0; warp < 4; ++warp) {
     const int lane = warp * 32, y = kTop + lane * kRow;
     const int first = accumulator_row(kLayout, lane), last = accumulator_row(kLayout, lane + 31);
     const AccumulatorPlace corner = accumulator_place(kLayout, last, kN - 1, kN);
     if (corner.cell != TmemCell{static_cast<uint32_t>(lane + 31), kN - 1}) throw std::logic_error("another layout");
-    out << "  <rect x=\"" << kX << "\" y=\"" << y << "\" width=\"" << kTmemColumns / kColumnsPerPixel << "\" height=\""
-        << 32 * kRow << "\"/>\n";
-    out << "  <rect class=\"filled\" x=\"" << kX << "\" y=\"" << y << "\" width=\"" << kN / kColumnsPerPixel
-        << "\" height=\"" << 32 * kRow << "\"/>\n";
-    out << "  <text x=\"" << kX + kN / 2 << "\" y=\"" << y + 28 << "\" class=\"middle\">D, rows</text>\n  <text x=\""
-        << kX + kN / 2 << "\" y=\"" << y + 46 << "\" class=\"middle\">" << first << " to " << last << "</text>\n";
-    out << "  <text x=\"" << kX - 10 << "\" y=\"" << y + 28 << "\" class=\"end\">warp " << warp
-        << "</text>\n  <text x=\"" << kX - 10 << "\" y=\"" << y + 46 << "\" class=\"quiet end\">lanes " << lane
-        << " to " << lane + 31 << "</text>\n";
-    out << "  <text x=\"" << kX + kTmemColumns + 12 << "\" y=\"" << y + 37 << "\" class=\"quiet\">address + 0x"
-        << std::hex << tmem_address({static_cast<uint32_t>(lane), 0}) << std::dec << "</text>\n";
+    out.box("", kX, y, end - kX, 32 * kRow);
+    out.box("filled", kX, y, kN / kColumnsPerPixel, 32 * kRow);
+    out.words("middle", kX + kN / 2, y + 28, "D, rows");
+    out.words("middle", kX + kN / 2, y + 46, std::to_string(first) + " to " + std::to_string(last));
+    out.words("end", kX - 10, y + 28, "warp " + std::to_string(warp));
+    out.words("quiet end", kX - 10, y + 46, "lanes " + std::to_string(lane) + " to " + std::to_string(lane + 31));
+    std::ostringstream address;
+    address << "address + 0x" << std::hex << tmem_address({static_cast<uint32_t>(lane), 0});
+    out.words("quiet", end + 12, y + 37, address.str());
   }
-  out << "  <text x=\"" << kX << "\" y=\"" << kTop + 128 * kRow + 28
-      << "\" class=\"quiet\">An address is lane &lt;&lt; 16 | column.</text>\n";
-  out << "  <text x=\"" << kX << "\" y=\"" << kTop + 128 * kRow + 46
-      << "\" class=\"quiet\">A warp reaches a quarter of the lanes, by its number modulo 4.</text>\n</svg>\n";
-  return out.str();
+  out.words("quiet", kX, kTop + 128 * kRow + 28, "An address is lane &lt;&lt; 16 | column.");
+  out.words("quiet", kX, kTop + 128 * kRow + 46, "A warp reaches a quarter of the lanes, by its number modulo 4.");
+  return out.finish();
 }
 
 // ---- All layouts of an accumulator ----------------------------------------------------------------------------------
 
 /// One block's tensor memory, with an accumulator of 128 columns, in steps of 16 lanes.
-void draw_layout(std::ostream& out, int x, AccumulatorLayout layout, uint32_t cta, const std::string& head,
+void draw_layout(Drawing& out, int x, AccumulatorLayout layout, uint32_t cta, const std::string& head,
                  const std::string& block) {
   constexpr int kN = 128, kTop = 66, kStep = 16, kStepHeight = 24, kWidth = 124;
-  out << "  <text x=\"" << x + kWidth / 2 << "\" y=\"24\" class=\"middle\">" << head << "</text>\n  <text x=\""
-      << x + kWidth / 2 << "\" y=\"44\" class=\"quiet middle\">" << block << "</text>\n";
+  const int middle = x + kWidth / 2;
+  out.words("middle", middle, 24, head);
+  out.words("quiet middle", middle, 44, block);
   for (int lane = 0; lane < static_cast<int>(kTmemLanes); lane += 2 * kStep) {
     const int first = accumulator_row(layout, lane, cta), later = accumulator_row(layout, lane + kStep, cta);
     const int steps = later < 0 ? 1 : 2, last = accumulator_row(layout, lane + steps * kStep - 1, cta);
@@ -207,31 +177,25 @@ void draw_layout(std::ostream& out, int x, AccumulatorLayout layout, uint32_t ct
         AccumulatorPlace{cta, {static_cast<uint32_t>(lane + steps * kStep - 1), static_cast<uint32_t>(columns - 1)}}) {
       throw std::logic_error("accumulator_row() and accumulator_place() differ");
     }
-    out << "  <rect x=\"" << x << "\" y=\"" << y << "\" width=\"" << kWidth << "\" height=\"" << 2 * kStepHeight
-        << "\"/>\n  <rect class=\"filled\" x=\"" << x << "\" y=\"" << y << "\" width=\"" << kWidth << "\" height=\""
-        << steps * kStepHeight << "\"/>\n";
-    out << "  <text x=\"" << x + kWidth / 2 << "\" y=\"" << y + 17 << "\" class=\"quiet middle\">rows " << first
-        << " to " << last << "</text>\n";
+    out.box("", x, y, kWidth, 2 * kStepHeight);
+    out.box("filled", x, y, kWidth, steps * kStepHeight);
+    out.words("quiet middle", middle, y + 17, "rows " + std::to_string(first) + " to " + std::to_string(last));
     if (steps == 1) {
-      out << "  <text x=\"" << x + kWidth / 2 << "\" y=\"" << y + 41 << "\" class=\"small middle\">not used</text>\n";
+      out.words("small middle", middle, y + 41, "not used");
     } else {
-      out << "  <text x=\"" << x + kWidth / 2 << "\" y=\"" << y + 39 << "\" class=\"small middle\">columns "
-          << begin_column << " to " << begin_column + columns - 1 << "</text>\n";
+      out.words("small middle", middle, y + 39,
+                "columns " + std::to_string(begin_column) + " to " + std::to_string(begin_column + columns - 1));
     }
   }
 }
 
 std::string draw_layouts() {
   constexpr int kLeft = 78, kPitch = 130;
-  std::ostringstream out;
-  out << begin(
+  Drawing out(
       866, 296,
       "Where the rows of an accumulator of 128 columns are in tensor memory: one block with M = 128 and M = 64, "
       "and both blocks of a pair with M = 256 and M = 128");
-  for (int warp = 0; warp < 4; ++warp) {
-    out << "  <text x=\"" << kLeft - 8 << "\" y=\"" << 96 + warp * 48 << "\" class=\"end\">warp " << warp
-        << "</text>\n";
-  }
+  for (int warp = 0; warp < 4; ++warp) out.words("end", kLeft - 8, 96 + warp * 48, "warp " + std::to_string(warp));
   const struct {
     int m, cta_group;
     uint32_t cta;
@@ -244,34 +208,32 @@ std::string draw_layouts() {
     draw_layout(out, x, accumulator_layout(panel.m, panel.cta_group), panel.cta, panel.head, panel.block);
     x += kPitch;
   }
-  out << "  <text x=\"" << kLeft
-      << "\" y=\"284\" class=\"quiet\">N = 128. A pair with M = 128 needs half as many "
-         "columns: the right half of D is below the left half.</text>\n</svg>\n";
-  return out.str();
+  out.words("quiet", kLeft, 284,
+            "N = 128. A pair with M = 128 needs half as many columns: the right half of D is below the left half.");
+  return out.finish();
 }
 
 // ---- Which cells a thread loads -------------------------------------------------------------------------------------
 
 /// The first 16 lanes and 8 columns of a shape: in each cell, the thread that gets it and the register.
-void draw_fragment(std::ostream& out, int x, int y, FragmentShape shape, const std::string& name) {
-  constexpr uint32_t kLanes = 16, kColumns = 8, kWidth = 36, kHeight = 17;
+void draw_fragment(Drawing& out, int x, int y, FragmentShape shape, const std::string& name) {
+  constexpr uint32_t kLanes = 16, kColumns = 8;
+  constexpr int kWidth = 36, kHeight = 17;
   const uint32_t registers = kColumns / fragment_columns(shape) * fragment_registers(shape);
-  out << "  <text x=\"" << x << "\" y=\"" << y - 10 << "\">" << name << "</text>\n";
+  out.words("", x, y - 10, name);
   for (uint32_t thread = 0; thread < 32; ++thread) {
     for (uint32_t index = 0; index < registers; ++index) {
       const TmemCell cell = fragment_cell(shape, thread, index);
       if (cell.lane >= kLanes) continue;
-      const uint32_t left = x + cell.column * kWidth, top = y + cell.lane * kHeight;
-      out << "  <rect" << (thread == 0 ? " class=\"filled\"" : "") << " x=\"" << left << "\" y=\"" << top
-          << "\" width=\"" << kWidth << "\" height=\"" << kHeight << "\"/>\n  <text x=\"" << left + kWidth / 2
-          << "\" y=\"" << top + 13 << "\" class=\"small middle\">" << thread << ":" << index << "</text>\n";
+      const int left = x + static_cast<int>(cell.column) * kWidth, top = y + static_cast<int>(cell.lane) * kHeight;
+      out.box(thread == 0 ? "filled" : "", left, top, kWidth, kHeight);
+      out.words("small middle", left + kWidth / 2, top + 13, std::to_string(thread) + ":" + std::to_string(index));
     }
   }
 }
 
 std::string draw_fragments() {
-  std::ostringstream out;
-  out << begin(
+  Drawing out(
       700, 706,
       "The four shapes of tcgen05.ld: for 16 lanes and 8 columns of tensor memory, which thread of the warp gets "
       "each cell, and in which of its registers");
@@ -279,9 +241,9 @@ std::string draw_fragments() {
   draw_fragment(out, 380, 40, FragmentShape::lanes_16x64b, "16x64b");
   draw_fragment(out, 40, 370, FragmentShape::lanes_16x128b, "16x128b");
   draw_fragment(out, 380, 370, FragmentShape::lanes_16x256b, "16x256b");
-  out << "  <text x=\"40\" y=\"672\" class=\"quiet\">Lanes go down, columns to the right. 5:2 is register 2 of thread "
-         "5.</text>\n  <text x=\"40\" y=\"692\" class=\"quiet\">Coloured: what thread 0 gets.</text>\n</svg>\n";
-  return out.str();
+  out.words("quiet", 40, 672, "Lanes go down, columns to the right. 5:2 is register 2 of thread 5.");
+  out.words("quiet", 40, 692, "Coloured: what thread 0 gets.");
+  return out.finish();
 }
 
 /// The picture of this name; empty if there is none.

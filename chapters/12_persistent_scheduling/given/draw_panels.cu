@@ -61,6 +61,25 @@ std::string rectangle(int x, int y, int width, int height, const char* kind) {
   return text;
 }
 
+/// Many filled rectangles of one size, as one path.
+class Rectangles {
+ public:
+  Rectangles(int width, int height) : width_(width), height_(height) {}
+
+  void add(int x, int y) {
+    char text[80];
+    std::snprintf(text, sizeof text, "M%d %dh%dv%dh-%dz", x, y, width_, height_, width_);
+    path_ += text;
+  }
+  std::string draw(const char* kind) const {
+    return std::string("  <path class=\"") + kind + "\" d=\"" + path_ + "\"/>\n";
+  }
+
+ private:
+  int width_, height_;
+  std::string path_;
+};
+
 std::string words(int x, int y, const std::string& text) {
   return "  <text x=\"" + std::to_string(x) + "\" y=\"" + std::to_string(y) + "\">" + text + "</text>\n";
 }
@@ -80,13 +99,13 @@ std::string draw_round(uint32_t width, uint32_t round, int left) {
                    " columns of B = " + std::to_string(rows.size() + columns.size()));
   svg +=
       rectangle(x, y, kSide, kSide, "c") + rectangle(left, y, kEdge, kSide, "c") + rectangle(x, 60, kSide, kEdge, "c");
-  for (const uint32_t row : rows) svg += rectangle(left, y + static_cast<int>(row) * kCell, kEdge, kCell, "a");
-  for (const uint32_t column : columns) svg += rectangle(x + static_cast<int>(column) * kCell, 60, kCell, kEdge, "b");
+  Rectangles of_a(kEdge, kCell), of_b(kCell, kEdge), of_c(kCell, kCell);
+  for (const uint32_t row : rows) of_a.add(left, y + static_cast<int>(row) * kCell);
+  for (const uint32_t column : columns) of_b.add(x + static_cast<int>(column) * kCell, 60);
   for (const TilePosition& tile : tiles) {
-    svg += rectangle(x + static_cast<int>(tile.column) * kCell, y + static_cast<int>(tile.row) * kCell, kCell, kCell,
-                     "now");
+    of_c.add(x + static_cast<int>(tile.column) * kCell, y + static_cast<int>(tile.row) * kCell);
   }
-  return svg;
+  return svg + of_a.draw("a") + of_b.draw("b") + of_c.draw("now");
 }
 
 std::string draw() {
