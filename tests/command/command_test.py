@@ -57,7 +57,7 @@ class CommandTest(TemporaryFolderTest):
         done = stagecraft("help")
         self.assertEqual(done.returncode, 0)
         for command in ("gemm", "test", "sanitize", "bench", "tune", "docs", "doctor", "run", "time", "explain", "help", "progress", "hint",
-                        "watch", "reset", "timeline", "playground"):
+                        "watch", "reset", "timeline", "playground", "standalone"):
             self.assertRegex(done.stdout, rf"(?m)^  {command}\b")
 
     def test_without_a_gpu_a_benchmark_says_what_can_be_done(self):
@@ -158,6 +158,36 @@ class CommandTest(TemporaryFolderTest):
         done = stagecraft("test", "rings")
         self.assertEqual(done.returncode, 1)
         self.assertIn("'rings' is not a chapter: a chapter is a number, such as 03", done.stderr)
+
+    def test_standalone_lists_the_versions_of_each_chapter(self):
+        done = stagecraft("standalone")
+        self.assertEqual(done.returncode, 0)
+        for version in ("10 one_warp", "10 two_accumulators", "13 complete", "15 ping_pong"):
+            self.assertIn(version, done.stdout)
+
+    def test_standalone_names_the_versions_when_there_is_none_of_that_name(self):
+        for arguments, reason in ((["10"], "which version of chapter 10?"), (["10", "three_warps"], "no version three_warps"),
+                                  (["09", "one_warp"], "chapter 09 has no kernel in one file")):
+            done = stagecraft("standalone", *arguments)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(reason, done.stderr)
+            self.assertIn("10 one_warp", done.stderr)
+
+    def test_a_standalone_file_has_each_part_once_and_where_it_says(self):
+        file = self.folder / "kernel.cu"
+        self.assertEqual(stagecraft("standalone", "10", "one_warp", "-o", file).returncode, 0)
+        lines = file.read_text(encoding="utf-8").splitlines()
+        parts = [(int(line.split()[1]), line.split()[2]) for line in lines if re.fullmatch(r"// +\d+  \S+", line)]
+        self.assertEqual(parts[-2][1], "chapters/10_warp_specialized_gemm/given/one_warp.cuh")
+        for number, name in parts:
+            self.assertTrue(lines[number - 1].startswith(f"// ---- {name} -"), (number, name, lines[number - 1]))
+        self.assertEqual(len({name for _, name in parts}), sum(re.match(r"// ---- \w+/", line) is not None for line in lines))
+        self.assertFalse([line for line in lines if re.match(r'#include "|#pragma once|\s*//!', line)])
+
+    def test_standalone_says_why_a_file_cannot_be_written(self):
+        done = stagecraft("standalone", "10", "one_warp", "-o", self.folder)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(f"cannot write {self.folder}", done.stderr)
 
     def test_a_timeline_needs_a_chapter(self):
         done = stagecraft("timeline", "99")

@@ -1,7 +1,7 @@
 // Starts the answer's kernel, and its parts on their own.
-#include <algorithm>
 #include <gemm.cuh>
 
+#include "gemm_launch.cuh"
 #include "harness/cuda_error.hpp"
 #include "launches.hpp"
 #include "stagecraft/tensor_map.hpp"
@@ -92,28 +92,6 @@ void write_known_with(float* d, int m, int n, int tiles) {
   harness::check(cudaGetLastError(), "launch write_known");
 }
 
-// ---- The kernel -----------------------------------------------------------------------------------------------------
-
-template <int TileN, typename Element, typename Operations>
-void launch(const __nv_bfloat16* a, const __nv_bfloat16* b, const Operations& epilogue, Element* d, int m, int n, int k,
-            int blocks) {
-  using Writer = TileWriter<AccumulatorOf<TileN>, Element, Operations::columns_per_result>;
-  const Problem<TileN, Writer, Operations> problem{.a = make_tile_map<ATile>(a, m, k),
-                                                   .b = make_tile_map<BTile<TileN>>(b, n, k),
-                                                   .d = map_of_d<Writer>(d, m, n / Operations::columns_per_result),
-                                                   .epilogue = epilogue,
-                                                   .m = m,
-                                                   .n = n,
-                                                   .k = k};
-  const auto kernel = gemm<TileN, Writer, Operations>;
-  constexpr int kBytes = sizeof(typename PayloadOf<TileN>::Storage) + sizeof(typename Writer::Storage);
-  harness::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
-                 "reserve shared memory for the tiles and the slices");
-  const int tiles = (m + kTileM - 1) / kTileM * ((n + TileN - 1) / TileN);
-  kernel<<<std::min(blocks, tiles), kGemmThreads, kBytes>>>(problem);
-  harness::check(cudaGetLastError(), "launch the kernel");
-}
-
 }  // namespace
 
 void launch_add_per_column(const float* bias, float* values, int valid) {
@@ -139,15 +117,15 @@ int accumulators_of_answer(int columns) { return accumulators_that_fit(columns);
 
 void launch_gemm_with_bias(const __nv_bfloat16* a, const __nv_bfloat16* b, float alpha, const float* bias,
                            __nv_bfloat16* d, int m, int n, int k, int blocks) {
-  launch<128>(a, b, Epilogue{Multiply{alpha}, AddPerColumn<float>{{bias}}}, d, m, n, k, blocks);
+  start_gemm<128>(a, b, Epilogue{Multiply{alpha}, AddPerColumn<float>{{bias}}}, d, m, n, k, blocks);
 }
 
 void launch_gated_gemm(const __nv_bfloat16* a, const __nv_bfloat16* b, __nv_bfloat16* d, int m, int n, int k,
                        int blocks) {
-  launch<256>(a, b, Epilogue{GatedSilu{}}, d, m, n, k, blocks);
+  start_gemm<256>(a, b, Epilogue{GatedSilu{}}, d, m, n, k, blocks);
 }
 
 void launch_quantising_gemm(const __nv_bfloat16* a, const __nv_bfloat16* b, float* maximum, float scale,
                             __nv_fp8_e4m3* d, int m, int n, int k, int blocks) {
-  launch<64>(a, b, quantising_epilogue(maximum, scale), d, m, n, k, blocks);
+  start_gemm<64>(a, b, quantising_epilogue(maximum, scale), d, m, n, k, blocks);
 }

@@ -1,0 +1,19 @@
+// Version 1: two warpgroups multiply each tile together, each half of its rows. N and K are multiples of 8.
+//
+//     nvcc -arch=sm_90a -std=c++20 cooperative.cu && ./a.out [M N K]
+#include "harness/device.hpp"
+#include "harness/product_check.hpp"
+// Last, so that one file has the kernel right above main.
+#include "gemm_launch.cuh"
+
+using namespace stagecraft;
+using Element = __nv_bfloat16;
+
+int main(int argc, char** argv) {
+  return harness::check_sizes(argc, argv, [](harness::ProductSizes sizes) {
+    return harness::check_product<Element>(sizes, [&](const Element* a, const Element* b, Element* d) {
+      start_gemm<Config<Consumers::cooperative, 128>>(a, b, Epilogue<>{}, d, sizes.m, sizes.n, sizes.k,
+                                                      /*clusters=*/harness::current_device().multiProcessorCount);
+    });
+  });
+}
