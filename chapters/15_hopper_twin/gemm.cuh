@@ -71,12 +71,11 @@ __global__ void __launch_bounds__(kGemmThreads, 1)
   sync_cluster();  // no copy may come to a block whose barriers are not there yet
   //! [shared]
 
-  TileOfD<Config> tile{problem};
   switch (role) {
     case Role::load:
       ptx::release_registers<kLoadRegisters>();
       if (warp_index() == 0 && elect_one()) {
-        for (; tile.exists(); tile.next()) {
+        for (TileOfD<Config> tile{problem}; tile.exists(); tile.next()) {
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             // TODO 4: take a stage that is free, announce its bytes, and ask for both tiles; input_stages.hpp.
           }
@@ -92,7 +91,7 @@ __global__ void __launch_bounds__(kGemmThreads, 1)
       const int first_row = Config::ping_pong ? 0 : consumer * 64;  // of the tile
       Writer writer{shared.slices[consumer], problem.d};
       Operations epilogue = problem.epilogue;
-      for (; tile.exists(); tile.next()) {
+      for (TileOfD<Config> tile{problem}; tile.exists(); tile.next()) {
         // TODO 6: with ping-pong, every second tile is the other warpgroup's, and so are its stages. And when may this
         // one begin?
         SumsOf<Config> sums;

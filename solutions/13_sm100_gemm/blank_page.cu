@@ -70,11 +70,10 @@ __global__ void __launch_bounds__(kGemmThreads, 1) normalise_rows(const __grid_c
   }
   __syncthreads();
 
-  TileOfD tile{problem.m, problem.n, kTileN};
   switch (role) {
     case Role::load:
       if (elected) {
-        for (; tile.exists(); tile.next()) {
+        for (TileOfD tile{problem.m, problem.n, kTileN}; tile.exists(); tile.next()) {
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.producer().acquire();
             stage.expect_bytes();
@@ -90,7 +89,7 @@ __global__ void __launch_bounds__(kGemmThreads, 1) normalise_rows(const __grid_c
       MmaWarp<typename Output::Allocation> tensor_memory{handshake};
       if (elected) {
         Output output{output_barriers, tensor_memory.address()};
-        for (; tile.exists(); tile.next()) {
+        for (TileOfD tile{problem.m, problem.n, kTileN}; tile.exists(); tile.next()) {
           auto sums = output.producer().accumulate();
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.consumer().acquire();
@@ -106,7 +105,7 @@ __global__ void __launch_bounds__(kGemmThreads, 1) normalise_rows(const __grid_c
       const EpilogueWarp tensor_memory{handshake};
       Output output{output_barriers, tensor_memory.address()};
       Writer writer{shared.slices, problem.d};
-      for (; tile.exists(); tile.next()) {
+      for (TileOfD tile{problem.m, problem.n, kTileN}; tile.exists(); tile.next()) {
         auto sums = output.acquire_epilogue();
         const float largest = largest_magnitude(sums.accumulator());
         Epilogue divide{Multiply{largest > 0 ? 1 / largest : 0}};  // each thread by the largest of its own row

@@ -5,7 +5,6 @@
 #include <epilogue_operations.hpp>
 #include <problem.cuh>
 #include <tile_writer.hpp>
-#include <utility>
 
 #include "stagecraft/input_tile_pipeline.hpp"
 #include "stagecraft/output_tile_pipeline.hpp"
@@ -70,11 +69,10 @@ __global__ void __launch_bounds__(kGemmThreads, 1)
   __syncthreads();
   //! [shared]
 
-  TileOfD tile{problem.m, problem.n, TileN};
   switch (role) {
     case Role::load:
       if (elected) {
-        for (; tile.exists(); tile.next()) {
+        for (TileOfD tile{problem.m, problem.n, TileN}; tile.exists(); tile.next()) {
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.producer().acquire();
             stage.expect_bytes();
@@ -90,15 +88,14 @@ __global__ void __launch_bounds__(kGemmThreads, 1)
       MmaWarp<typename Output::Allocation> tensor_memory{handshake};
       if (elected) {
         Output output{output_barriers, tensor_memory.address()};
-        for (; tile.exists(); tile.next()) {
-          auto sums = output.acquire_mma();
+        for (TileOfD tile{problem.m, problem.n, TileN}; tile.exists(); tile.next()) {
+          auto sums = output.producer().accumulate();
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.consumer().acquire();
             multiply_tiles(sums.accumulator(), stage.tile().a, stage.tile().b, /*accumulate=*/k_tile > 0);
             commit_mmas(stage.mbar());  // stage empty when the tensor core has read it
           }
-          std::move(sums).release();  // commits: accumulator full when the last MMA is done
-        }
+        }  // commits: accumulator full
       }
       break;
     }  // waits until no thread uses tensor memory, then deallocates
@@ -109,7 +106,7 @@ __global__ void __launch_bounds__(kGemmThreads, 1)
       Output output{output_barriers, tensor_memory.address()};
       Writer writer{shared.slices, problem.d};
       Operations epilogue = problem.epilogue;
-      for (; tile.exists(); tile.next()) {
+      for (TileOfD tile{problem.m, problem.n, TileN}; tile.exists(); tile.next()) {
         writer.write(output.acquire_epilogue(), tile.place(), epilogue);  // accumulator empty after the last load
       }
       writer.drain();  // the copy engine still reads this block's shared memory

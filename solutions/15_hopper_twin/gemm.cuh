@@ -76,12 +76,11 @@ __global__ void __launch_bounds__(kGemmThreads, 1)
   sync_cluster();  // no copy may come to a block whose barriers are not there yet
   //! [shared]
 
-  TileOfD<Config> tile{problem};
   switch (role) {
     case Role::load:
       ptx::release_registers<kLoadRegisters>();
       if (warp_index() == 0 && elect_one()) {
-        for (; tile.exists(); tile.next()) {
+        for (TileOfD<Config> tile{problem}; tile.exists(); tile.next()) {
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.producer().acquire();
             stage.expect_bytes();
@@ -102,7 +101,7 @@ __global__ void __launch_bounds__(kGemmThreads, 1)
       Operations epilogue = problem.epilogue;
       bool mine = !Config::ping_pong || consumer == 0;
       uint32_t parity = consumer == 0;  // the first begins: its first wait passes, as a producer's does
-      for (; tile.exists(); tile.next(), mine = !Config::ping_pong || !mine) {
+      for (TileOfD<Config> tile{problem}; tile.exists(); tile.next(), mine = !Config::ping_pong || !mine) {
         if (!mine) {
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) input.consumer_step();  // the other's stages
           continue;
