@@ -34,9 +34,10 @@ enum class Role { copy, multiply, store };
 __device__ Role warp_role() { return warp_index() == kCopyWarp ? Role::copy : Role::multiply; }
 
 /// The matrices, and which tile of C a block computes.
+template <typename Element>
 struct Problem {
-  const CUtensorMap& a_map;
-  const CUtensorMap& b_map;
+  const TileMap<ATile<Element>>& a_map;
+  const TileMap<BTile<Element>>& b_map;
   int first_row;     // of A and of C
   int first_column;  // of C: the first row of B
 };
@@ -58,14 +59,14 @@ __device__ void store_row(float* c, const float (&sums)[kTileN], int row, int fi
 
 /// Asks for the copies of one group: k-tiles group * KGroupSize and following. Called by one thread.
 /// @param tiles  the stage that they go to, as the producer holds it.
-template <int KGroupSize, typename Stage>
-__device__ void copy_group(const Stage& tiles, const Problem& problem, int group) {
+template <int KGroupSize, typename Stage, typename Element>
+__device__ void copy_group(const Stage& tiles, const Problem<Element>& problem, int group) {
   // TODO 1: announce the bytes of the group, and have its tiles of A and of B copied, one k-tile after the other.
 }
 
 /// Asks for the copies of all groups. Called by one thread.
-template <int KGroupSize, typename Producer>
-__device__ void copy_groups(Producer& producer, const Problem& problem, int groups) {
+template <int KGroupSize, typename Producer, typename Element>
+__device__ void copy_groups(Producer& producer, const Problem<Element>& problem, int groups) {
   for (int group = 0; group < groups; ++group) {
     auto tiles = producer.acquire();  // waits until the stage is free
     copy_group<KGroupSize>(tiles, problem, group);
@@ -98,8 +99,8 @@ __device__ void multiply_groups(float (&sums)[kTileN], Consumer& consumer, int g
 /// One block computes a tile of C; block x goes down the rows of C, block y along its columns.
 template <int GroupStages, int KGroupSize>
 __global__ void __launch_bounds__(kThreads)
-    multiply(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, float* c, int m,
-             int n, int k) {
+    multiply(const __grid_constant__ TileMap<ATile<float>> a_map, const __grid_constant__ TileMap<BTile<float>> b_map,
+             float* c, int m, int n, int k) {
   using Payload = PayloadOf<GroupStages, KGroupSize>;
   using Pipeline = PipelineOf<GroupStages, KGroupSize>;
   __shared__ typename Payload::Storage tiles;
@@ -113,7 +114,8 @@ __global__ void __launch_bounds__(kThreads)
   __syncthreads();
   Pipeline pipeline{barriers, Payload{tiles}};
 
-  const Problem problem{a_map, b_map, static_cast<int>(blockIdx.x) * kTileM, static_cast<int>(blockIdx.y) * kTileN};
+  const Problem<float> problem{a_map, b_map, static_cast<int>(blockIdx.x) * kTileM,
+                               static_cast<int>(blockIdx.y) * kTileN};
   const int groups = groups_of<KGroupSize>(k);
   switch (warp_role()) {
     case Role::copy: {
@@ -143,8 +145,9 @@ __device__ uint32_t sum_of_piece(const uint32_t* numbers, int piece) {
 /// As multiply, for one tile of C. The copying thread has a second job: to add up `pieces` pieces of `numbers`. It does
 /// so whenever it must wait for a free stage, and does what is left at the end.
 __global__ void __launch_bounds__(kThreads)
-    multiply_and_add(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, float* c,
-                     int m, int n, int k, const uint32_t* numbers, int pieces, uint32_t* sum, int* while_waiting) {
+    multiply_and_add(const __grid_constant__ TileMap<ATile<float>> a_map,
+                     const __grid_constant__ TileMap<BTile<float>> b_map, float* c, int m, int n, int k,
+                     const uint32_t* numbers, int pieces, uint32_t* sum, int* while_waiting) {
   constexpr int kGroupStages = 2, kGroupSize = 2;
   using Payload = PayloadOf<kGroupStages, kGroupSize>;
   using Pipeline = PipelineOf<kGroupStages, kGroupSize>;
@@ -158,7 +161,7 @@ __global__ void __launch_bounds__(kThreads)
   __syncthreads();
   Pipeline pipeline{barriers, Payload{tiles}};
 
-  const Problem problem{a_map, b_map, 0, 0};
+  const Problem<float> problem{a_map, b_map, 0, 0};
   const int groups = groups_of<kGroupSize>(k);
   switch (warp_role()) {
     case Role::copy: {
@@ -196,8 +199,8 @@ using HalfOfB = Tile<float, kTileN / kClusterSize, kTileK, Swizzle::bytes_64>;
 /// every tile, to be copied to both. So each writes into its neighbour, and may do so when the threads of both have
 /// read.
 __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(kThreads)
-    multiply_in_pairs(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap half_of_b_map,
-                      float* c, int m, int n, int k) {
+    multiply_in_pairs(const __grid_constant__ TileMap<ATile<float>> a_map,
+                      const __grid_constant__ TileMap<HalfOfB> half_of_b_map, float* c, int m, int n, int k) {
   constexpr int kGroupStages = 2, kGroupSize = 2;
   using Payload = PayloadOf<kGroupStages, kGroupSize>;
   using Pipeline = InputTilePipeline<Payload, kGroupStages, kGroupSize, ClusterShape<kClusterSize, 1>>;
@@ -224,11 +227,10 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(kThreads)
           auto tiles = producer.acquire();  // free in *both* blocks
           tiles.expect_bytes();             // stage full when the neighbour's half of B has arrived as well
           for (int k_tile = 0; k_tile < kGroupSize; ++k_tile) {
-            const auto [a, b] = tiles.tile(k_tile);
             const int column = (group * kGroupSize + k_tile) * kTileK;
-            HalfOfB& half = reinterpret_cast<HalfOfB*>(&b)[rank];
-            copy_tile(a, a_map, first_row, column, tiles.barrier());
-            copy_tile_to_blocks(half, half_of_b_map, first_column + rank * HalfOfB::rows, column, tiles.barrier(),
+            HalfOfB& half = reinterpret_cast<HalfOfB*>(&tiles.tile(k_tile).b)[rank];
+            tiles.load_a(a_map, first_row, column, k_tile);
+            copy_tile_to_blocks(half, half_of_b_map, first_column + rank * HalfOfB::rows, column, tiles.mbar(),
                                 /*blocks=*/0b11);
           }
         }
@@ -268,8 +270,8 @@ __device__ Role role_beside_tensor_core() {
 /// As multiply, with the same copying thread; but a sixth warp asks the tensor core to multiply, and the four row
 /// warps only store what it has computed.
 __global__ void __launch_bounds__(kThreads + kWarpSize)
-    multiply_on_tensor_core(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
-                            float* c, int m, int n, int k) {
+    multiply_on_tensor_core(const __grid_constant__ TileMap<ATile<tf32>> a_map,
+                            const __grid_constant__ TileMap<BTile<tf32>> b_map, float* c, int m, int n, int k) {
 #ifdef __CUDA_ARCH_FEAT_SM100_ALL
   constexpr int kGroupStages = 2, kGroupSize = 2;
   using Payload = PayloadOf<kGroupStages, kGroupSize, tf32>;
@@ -297,7 +299,8 @@ __global__ void __launch_bounds__(kThreads + kWarpSize)
   const TmemTensor<kTileM, kTileN> accumulator{memory.address()};
   Pipeline pipeline{barriers, Payload{tiles}};
 
-  const Problem problem{a_map, b_map, static_cast<int>(blockIdx.x) * kTileM, static_cast<int>(blockIdx.y) * kTileN};
+  const Problem<tf32> problem{a_map, b_map, static_cast<int>(blockIdx.x) * kTileM,
+                              static_cast<int>(blockIdx.y) * kTileN};
   const int groups = groups_of<kGroupSize>(k);
   switch (role_beside_tensor_core()) {
     case Role::copy: {
@@ -343,8 +346,8 @@ __global__ void __launch_bounds__(kThreads + kWarpSize)
 static dim3 tiles_of_c(int m, int n) { return dim3((m + kTileM - 1) / kTileM, (n + kTileN - 1) / kTileN); }
 
 void launch_multiply(const float* a, const float* b, float* c, int m, int n, int k, int k_group_size) {
-  const CUtensorMap a_map = make_tile_map<ATile<float>>(a, m, k);
-  const CUtensorMap b_map = make_tile_map<BTile<float>>(b, n, k);
+  const auto a_map = make_tile_map<ATile<float>>(a, m, k);
+  const auto b_map = make_tile_map<BTile<float>>(b, n, k);
   switch (k_group_size) {
     case 1: multiply<4, 1><<<tiles_of_c(m, n), kThreads>>>(a_map, b_map, c, m, n, k); break;
     case 2: multiply<2, 2><<<tiles_of_c(m, n), kThreads>>>(a_map, b_map, c, m, n, k); break;

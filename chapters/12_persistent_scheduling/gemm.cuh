@@ -52,8 +52,8 @@ __global__ void __launch_bounds__(kGemmThreads)
           auto stage = input.producer().acquire();
           stage.expect_bytes();
           const int k = (work.first_k_tile + k_tile) * kTileK;
-          copy_tile(stage.tile().a, problem.a, work.row * kTileM, k, stage.barrier());
-          copy_tile(stage.tile().b, problem.b, work.column * kTileN, k, stage.barrier());
+          stage.load_a(problem.a, work.row * kTileM, k);
+          stage.load_b(problem.b, work.column * kTileN, k);
         }  // steps: stage full when the bytes have arrived
         input.producer().drain();
       }

@@ -61,7 +61,10 @@ class InputProducerStage {
   }
 
   /// This block's full barrier of the group stage, for the copies to signal. Called by any holder.
-  __device__ __forceinline__ MbarPtr barrier() const { return held_.pipeline().producer_mbar(held_.index()); }
+  __device__ __forceinline__ MbarPtr mbar() const { return held_.pipeline().producer_mbar(held_.index()); }
+
+  /// The same, by its name in Mojo.
+  __device__ __forceinline__ MbarPtr barrier() const { return mbar(); }
 
   /// Announces `bytes` that the copies will bring to this block, and counts one arrival on the full barrier.
   ///
@@ -72,9 +75,9 @@ class InputProducerStage {
   ///               bytes of all its tiles. Elements beyond an edge of the tensor count as well.
   __device__ __forceinline__ void expect_bytes(uint32_t bytes = Pipeline::bytes_per_stage) const {
     if constexpr (Cluster::cta_group == 1) {
-      stagecraft::expect_bytes(barrier(), bytes);
+      stagecraft::expect_bytes(mbar(), bytes);
     } else {
-      if (Cluster::is_leader(block_rank())) stagecraft::expect_bytes(barrier(), Cluster::cta_group * bytes);
+      if (Cluster::is_leader(block_rank())) stagecraft::expect_bytes(mbar(), Cluster::cta_group * bytes);
     }
   }
 
@@ -92,7 +95,7 @@ class InputProducerStage {
         "load_a: the tensor map must be one of make_tile_map<Payload::ATile, Cluster::blocks_sharing_a>(): of "
         "this tile's type, in one slice for each block that shares it");
     const uint32_t rank = rank_in_cluster();
-    copy_shared_tile<Hint>(tile(k).a, map, row, column, barrier(),
+    copy_shared_tile<Hint>(tile(k).a, map, row, column, mbar(),
                            TileSharing<Cluster::cta_group, Cluster::blocks_sharing_a>{Cluster::slice_of_a(rank),
                                                                                       Cluster::sharing_a(rank)});
   }
@@ -108,7 +111,7 @@ class InputProducerStage {
         "load_b: the tensor map must be one of make_tile_map<Payload::BTile, Cluster::blocks_sharing_b>(): of "
         "this tile's type, in one slice for each block that shares it");
     const uint32_t rank = rank_in_cluster();
-    copy_shared_tile<Hint>(tile(k).b, map, row, column, barrier(),
+    copy_shared_tile<Hint>(tile(k).b, map, row, column, mbar(),
                            TileSharing<Cluster::cta_group, Cluster::blocks_sharing_b>{Cluster::slice_of_b(rank),
                                                                                       Cluster::sharing_b(rank)});
   }
@@ -121,7 +124,7 @@ class InputProducerStage {
   /// @param row, column  as for `copy_tile`.
   template <L2Hint Hint = L2Hint::none, typename T>
   __device__ __forceinline__ void load_own(T& to, const TileMap<T>& map, int row, int column) const {
-    copy_shared_tile<Hint>(to, map, row, column, barrier(), TileSharing<Cluster::cta_group, 1>{});
+    copy_shared_tile<Hint>(to, map, row, column, mbar(), TileSharing<Cluster::cta_group, 1>{});
   }
 
   /// Ends the handle: the producer goes on to its next group stage. It does not signal: the copies in flight do.

@@ -12,7 +12,7 @@ namespace stagecraft {
 /// The scope in which the calling thread fills a group stage: `auto tiles = producer.acquire();`.
 ///
 /// It ends with the enclosing braces, on every exit, and steps then. It signals nothing: the copies do, through
-/// `barrier()`.
+/// `mbar()`.
 template <typename Pipeline>
 class [[nodiscard(
     "the tiles are filled until the scope ends, so that the scope needs a name: "
@@ -40,7 +40,10 @@ class [[nodiscard(
   __device__ __forceinline__ typename Payload::Tiles tile(int k = 0) const { return stage_.tile(k); }
 
   /// This block's full barrier of the group stage, for the copies to signal.
-  __device__ __forceinline__ MbarPtr barrier() const { return stage_.barrier(); }
+  __device__ __forceinline__ MbarPtr mbar() const { return stage_.mbar(); }
+
+  /// The same, by its name in Mojo.
+  __device__ __forceinline__ MbarPtr barrier() const { return mbar(); }
 
   /// Announces what the copies will bring, and counts one arrival, as InputProducerStage does.
   __device__ __forceinline__ void expect_bytes(uint32_t bytes = Pipeline::bytes_per_stage) const {

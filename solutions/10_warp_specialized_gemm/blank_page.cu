@@ -65,8 +65,8 @@ __global__ void __launch_bounds__(kThreads, 1)
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.producer().acquire();
             stage.expect_bytes();
-            copy_tile(stage.tile().a, problem.a, first_row, k_tile * kTileK<Element>, stage.barrier());
-            copy_tile(stage.tile().b, problem.b, column, k_tile * kTileK<Element>, stage.barrier());
+            stage.load_a(problem.a, first_row, k_tile * kTileK<Element>);
+            stage.load_b(problem.b, column, k_tile * kTileK<Element>);
           }  // steps: stage full when the bytes have arrived
         }
         input.producer().drain();

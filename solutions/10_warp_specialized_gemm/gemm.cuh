@@ -50,8 +50,8 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.producer().acquire();
             stage.expect_bytes();
-            copy_tile(stage.tile().a, problem.a, tile.row(), k_tile * kTileK<Element>, stage.barrier());
-            copy_tile(stage.tile().b, problem.b, tile.column(), k_tile * kTileK<Element>, stage.barrier());
+            stage.load_a(problem.a, tile.row(), k_tile * kTileK<Element>);
+            stage.load_b(problem.b, tile.column(), k_tile * kTileK<Element>);
           }  // steps: stage full when the bytes have arrived
         }
         input.producer().drain();

@@ -77,8 +77,8 @@ __global__ void __launch_bounds__(kGemmThreads, 1) normalise_rows(const __grid_c
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.producer().acquire();
             stage.expect_bytes();
-            copy_tile(stage.tile().a, problem.a, tile.place().row, k_tile * kTileK, stage.barrier());
-            copy_tile(stage.tile().b, problem.b, 0, k_tile * kTileK, stage.barrier());
+            stage.load_a(problem.a, tile.place().row, k_tile * kTileK);
+            stage.load_b(problem.b, 0, k_tile * kTileK);
           }  // steps: stage full when the bytes have arrived
         }
         input.producer().drain();

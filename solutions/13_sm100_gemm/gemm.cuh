@@ -76,8 +76,8 @@ __global__ void __launch_bounds__(kGemmThreads, 1)
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.producer().acquire();
             stage.expect_bytes();
-            copy_tile(stage.tile().a, problem.a, tile.place().row, k_tile * kTileK, stage.barrier());
-            copy_tile(stage.tile().b, problem.b, tile.place().column, k_tile * kTileK, stage.barrier());
+            stage.load_a(problem.a, tile.place().row, k_tile * kTileK);
+            stage.load_b(problem.b, tile.place().column, k_tile * kTileK);
           }  // steps: stage full when the bytes have arrived
         }
         input.producer().drain();

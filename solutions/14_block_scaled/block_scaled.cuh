@@ -50,11 +50,10 @@ __global__ void __launch_bounds__(kThreads)
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.producer().acquire();
             stage.expect_bytes();
-            const auto [a, b, sfa, sfb] = stage.tile();
-            copy_tile(a, problem.a, tile.row(), k_tile * kTileK<Type>, stage.barrier());
-            copy_tile(b, problem.b, tile.column(), k_tile * kTileK<Type>, stage.barrier());
-            copy_tile(sfa, problem.sfa, tile.row(), k_tile * kTileBlocks<Type>, stage.barrier());
-            copy_tile(sfb, problem.sfb, tile.column(), k_tile * kTileBlocks<Type>, stage.barrier());
+            stage.load_a(problem.a, tile.row(), k_tile * kTileK<Type>);
+            stage.load_b(problem.b, tile.column(), k_tile * kTileK<Type>);
+            stage.load_own(stage.tile().sfa, problem.sfa, tile.row(), k_tile * kTileBlocks<Type>);
+            stage.load_own(stage.tile().sfb, problem.sfb, tile.column(), k_tile * kTileBlocks<Type>);
           }  // steps: stage full when the bytes have arrived
         }
         input.producer().drain();

@@ -47,10 +47,9 @@ __global__ void __launch_bounds__(kThreads) multiply_blockwise(const __grid_cons
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.producer().acquire();
             stage.expect_bytes();
-            const auto [a, b, a_scales] = stage.tile();
-            copy_tile(a, problem.a, tile.row(), k_tile * kScaledK, stage.barrier());
-            copy_tile(b, problem.b, tile.column(), k_tile * kScaledK, stage.barrier());
-            copy_tile(a_scales, problem.a_scales, k_tile, tile.row(), stage.barrier());
+            stage.load_a(problem.a, tile.row(), k_tile * kScaledK);
+            stage.load_b(problem.b, tile.column(), k_tile * kScaledK);
+            stage.load_own(stage.tile().a_scales, problem.a_scales, k_tile, tile.row());
           }  // steps: stage full when the bytes have arrived
         }
         input.producer().drain();

@@ -121,7 +121,7 @@ struct Handles {
     for (int group = 0; group < groups; ++group) {
       auto stage = pipeline.acquire_producer();
       stage.expect_bytes();
-      put(group, stage, stage.barrier());
+      put(group, stage, stage.mbar());
       std::move(stage).release();
     }
     pipeline.drain_producer();
@@ -151,7 +151,7 @@ struct Scopes {
     for (int group = 0; group < groups; ++group) {
       auto stage = producer.acquire();
       stage.expect_bytes();
-      put(group, stage, stage.barrier());
+      put(group, stage, stage.mbar());
     }
     //! [scopes_producer]
     producer.drain();

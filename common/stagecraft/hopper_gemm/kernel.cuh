@@ -204,14 +204,14 @@ __global__ void __launch_bounds__(Twin<Config>::kThreads, 1)
               const int k = (tile.k_group(turn) * Config::k_group + i) * T::kTileK;
               if (tile.is_half()) {
                 twin::load_slice<Config, 1>(twin::slice_of<typename T::ASlice>(stage.tile(i).a), a, corner.x, k,
-                                            stage.barrier(), 0, 0);
+                                            stage.mbar(), 0, 0);
                 twin::load_slice<Config, 1>(twin::slice_of<typename T::BSlice>(stage.tile(i).b), b, corner.y, k,
-                                            stage.barrier(), 0, 0);
+                                            stage.mbar(), 0, 0);
                 continue;
               }
-              twin::load_slice<Config, Config::cluster_n>(stage.tile(i).a, a, corner.x, k, stage.barrier(),
-                                                          place.column, place.same_row());
-              twin::load_slice<Config, Config::cluster_m>(stage.tile(i).b, b, corner.y, k, stage.barrier(), place.row,
+              twin::load_slice<Config, Config::cluster_n>(stage.tile(i).a, a, corner.x, k, stage.mbar(), place.column,
+                                                          place.same_row());
+              twin::load_slice<Config, Config::cluster_m>(stage.tile(i).b, b, corner.y, k, stage.mbar(), place.row,
                                                           place.same_column());
             }
             if constexpr (T::kStores) {  // what will free it again, besides the own warpgroups
