@@ -319,7 +319,7 @@ __global__ void __launch_bounds__(kThreads + kWarpSize)
           // TODO 5: acquire the stage as a handle; multiply its tiles; let the tensor core free it; release the handle.
           // The first MMAs of all overwrite the accumulator.
         }
-        commit_mmas(&done);
+        commit_mma(&done);
       }
       break;
     }

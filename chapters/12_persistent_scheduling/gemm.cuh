@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kGemmThreads)
         for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile) {
           auto stage = input.consumer().acquire();
           multiply_tiles(sums.accumulator(), stage.tile().a, stage.tile().b, /*accumulate=*/k_tile > 0);
-          commit_mmas(stage.mbar());  // stage empty when the tensor core has read it
+          stage.commit_mma();  // stage empty when the tensor core has read it
         }
       }
       break;

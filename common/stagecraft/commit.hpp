@@ -15,14 +15,14 @@ namespace stagecraft {
 /// Called by the thread that issued them, and covers no other thread's. Returns at once. It does not track `tcgen05.ld`
 /// and `st`. Source: PTX ISA, "tcgen05.commit".
 template <int CtaGroup = 1>
-__device__ __forceinline__ void commit_mmas(MbarPtr barrier) {
+__device__ __forceinline__ void commit_mma(MbarPtr barrier) {
   cuda::ptx::tcgen05_commit(ptx::cta_group<CtaGroup>, barrier);
 }
 
 /// The same, on the barrier at the same offset in several blocks of the cluster.
 /// @param blocks  bit i: the block of rank i in the cluster gets the arrival.
 template <int CtaGroup = 1>
-__device__ __forceinline__ void commit_mmas_to_blocks(MbarPtr barrier, uint16_t blocks) {
+__device__ __forceinline__ void commit_mma_to_blocks(MbarPtr barrier, uint16_t blocks) {
   cuda::ptx::tcgen05_commit_multicast(ptx::cta_group<CtaGroup>, barrier, blocks);
 }
 

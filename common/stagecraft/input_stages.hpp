@@ -186,19 +186,19 @@ class InputConsumerStage {
     return held_.pipeline().tile(held_.index(), k);
   }
 
-  /// This block's empty barrier of the group stage: the MMAs that read its tiles must be committed to it, by `commit()`
-  /// or, without a cluster, by hand. Called by any holder.
+  /// This block's empty barrier of the group stage: the MMAs that read its tiles must be committed to it, by
+  /// `commit_mma()` or, without a cluster, by hand. Called by any holder.
   __device__ __forceinline__ MbarPtr mbar() const { return held_.pipeline().consumer_mbar(held_.index()); }
 
   /// Makes the tensor core free the group stage when the MMAs that the thread has issued are done, in all blocks that
   /// have brought some of it: they wait for that on their own empty barriers.
   ///
   /// Called by the one thread that issued the MMAs, after the last of them. Source: PTX ISA, "tcgen05.commit".
-  __device__ __forceinline__ void commit() const {
+  __device__ __forceinline__ void commit_mma() const {
     if constexpr (Cluster::blocks == 1) {
-      commit_mmas(mbar());
+      stagecraft::commit_mma(mbar());
     } else {
-      commit_mmas_to_blocks<Cluster::cta_group>(mbar(), Cluster::feeding(block_rank()));
+      commit_mma_to_blocks<Cluster::cta_group>(mbar(), Cluster::feeding(block_rank()));
     }
   }
 

@@ -75,7 +75,7 @@ class [[nodiscard(
 /// The scope in which the calling thread multiplies the tiles of a group stage: `auto tiles = consumer.acquire();`.
 ///
 /// It ends with the enclosing braces, on every exit, and only steps then: the MMAs must have been committed by
-/// `commit()`, or the producer waits for ever one round later.
+/// `commit_mma()`, or the producer waits for ever one round later.
 template <typename Pipeline>
 class [[nodiscard(
     "the tiles are read until the scope ends, so that the scope needs a name: "
@@ -106,7 +106,7 @@ class [[nodiscard(
   __device__ __forceinline__ MbarPtr mbar() const { return stage_.mbar(); }
 
   /// Makes the tensor core free the group stage in all blocks that have brought some of it, as InputConsumerStage does.
-  __device__ __forceinline__ void commit() const { stage_.commit(); }
+  __device__ __forceinline__ void commit_mma() const { stage_.commit_mma(); }
 
  private:
   Stage stage_;

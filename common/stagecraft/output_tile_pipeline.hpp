@@ -150,9 +150,9 @@ class OutputTilePipeline {
   /// done. By that thread.
   __device__ __forceinline__ void signal_epilogue(uint32_t stage) const {
     if constexpr (cta_group == 1) {
-      commit_mmas(producer_mbar(stage));
+      commit_mma(producer_mbar(stage));
     } else {
-      commit_mmas_to_blocks<cta_group>(producer_mbar(stage), 0b11 << leader());
+      commit_mma_to_blocks<cta_group>(producer_mbar(stage), 0b11 << leader());
     }
   }
 

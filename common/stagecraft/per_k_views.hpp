@@ -27,7 +27,7 @@ class [[nodiscard(
 
   /// Commits to both pipelines, and goes on in both.
   __device__ __forceinline__ ~MmaKStage() {
-    input_.commit();
+    input_.commit_mma();
     std::move(input_).release();
     std::move(output_).release();
   }

@@ -115,7 +115,7 @@ class RolePipeline {
   /// Called by any threads; those with a non-zero `elect`, one in all, commit. sm_100 only.
   /// Source: PTX ISA, "tcgen05.commit".
   __device__ __forceinline__ void commit_mma(int32_t elect) const requires only_producers_may_call_this<IsProducer> {
-    if (elect != 0) commit_mmas<CtaGroup>(producer_mbar());
+    if (elect != 0) stagecraft::commit_mma<CtaGroup>(producer_mbar());
   }
 
   // ---- The consumer -------------------------------------------------------------------------------------------------

@@ -70,10 +70,10 @@ extern "C" __global__ void __launch_bounds__(kThreads) product(const Step* in, f
           if (settings.tile_awaited) wait(&full[stage], step / settings.stages % 2);
           const bool accumulate = settings.overwritten == kByNone || (settings.overwritten == kByTheFirst && step > 0);
           multiply_tiles(sums, tiles[stage].a, tiles[stage].b, accumulate);
-          if (settings.freed == kByTensorCore) commit_mmas(&empty[stage]);
+          if (settings.freed == kByTensorCore) commit_mma(&empty[stage]);
           if (settings.freed == kByThread) arrive(&empty[stage]);
         }
-        if (settings.committed) commit_mmas(&done);
+        if (settings.committed) commit_mma(&done);
       }
       break;
 

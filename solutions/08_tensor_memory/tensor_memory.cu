@@ -113,7 +113,7 @@ __device__ void multiply(uint32_t accumulator, const ATile& a, const BTile& b, M
     issue_mma<kMma>(accumulator, advance_descriptor(a_descriptor, bytes), advance_descriptor(b_descriptor, bytes),
                     /*accumulate=*/slice > 0);
   }
-  commit_mmas(done);
+  commit_mma(done);
 }
 //! [multiply]
 

@@ -335,10 +335,10 @@ __global__ void __launch_bounds__(kThreads + kWarpSize)
             const auto [a, b] = tiles.tile(k_tile);
             multiply_tiles(accumulator, a, b, /*accumulate=*/group > 0 || k_tile > 0);
           }
-          commit_mmas(tiles.mbar());   // stage empty when the tensor core has read all of the group
+          tiles.commit_mma();          // stage empty when the tensor core has read all of the group
           std::move(tiles).release();  // steps only
         }
-        commit_mmas(&done);
+        commit_mma(&done);
       }
       break;
     }

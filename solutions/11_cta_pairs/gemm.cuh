@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kThreads) gemm(const __grid_constant__ Problem
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.consumer().acquire();
             multiply_tiles(sums.accumulator(), stage.tile().a, stage.tile().b, /*accumulate=*/k_tile > 0);
-            stage.commit();  // stage empty, in every block that brought a slice
+            stage.commit_mma();  // stage empty, in every block that brought a slice
           }
         }  // commits: accumulator full, in a pair for both blocks
       }

@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kThreads)
             const auto scales = tmem.scale_factors(stage.stage());
             copy_scale_factors(scales, sfa, sfb);  // before the MMAs, and by the same thread: they need no wait
             multiply_scaled_tiles(sums.accumulator(), a, b, scales, /*accumulate=*/k_tile > 0);
-            commit_mmas(stage.mbar());  // stage empty when the tensor core has read it, scale factors included
+            stage.commit_mma();  // stage empty when the tensor core has read it, scale factors included
           }
         }  // commits: accumulator full
       }

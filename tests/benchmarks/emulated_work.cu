@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kThreads)
       const auto [a, b] = payload.tile(i % kStages);
       multiply_tiles(accumulator, a, b, /*accumulate=*/i > 0);
     }
-    commit_mmas(&done);
+    commit_mma(&done);
   }
   __syncwarp();
   wait(&done, 0);

@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(5 * kWarpSize)
         wait(&ready, task % 2);
         cuda::ptx::tcgen05_fence_after_thread_sync();
         multiply_tiles(sums, a, b, /*accumulate=*/true);
-        commit_mmas(&done);
+        commit_mma(&done);
         wait(&done, task % 2);
       }
     }

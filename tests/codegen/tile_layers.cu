@@ -205,7 +205,7 @@ __device__ __forceinline__ void run(const CUtensorMap& a_map, const CUtensorMap&
           const auto tiles = stage.tile(k);
           multiply_tiles(TmemTensor<64, 64>(tensor_memory), tiles.a, tiles.b, group > 0 || k > 0);
         }
-        commit_mmas(empty);
+        commit_mma(empty);
       });
     }
   } else {

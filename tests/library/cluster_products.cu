@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(kProductThreads) multiply(const __grid_constan
           for (int k = 0; k < Input::k_group_size; ++k) {
             multiply_tiles(sums.accumulator(), stage.tile(k).a, stage.tile(k).b, /*accumulate=*/group > 0 || k > 0);
           }
-          stage.commit();
+          stage.commit_mma();
           is_full = consumer.try_acquire_next();
         }
       }

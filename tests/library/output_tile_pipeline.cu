@@ -92,7 +92,7 @@ struct Scopes {
       for (int group = 0; group < work.groups; ++group) {
         auto tiles = consumer.acquire();
         multiply_group(stage.accumulator(), tiles, group, Input::k_group_size);
-        commit_mmas(tiles.mbar());
+        commit_mma(tiles.mbar());
       }
     }
   }
@@ -126,13 +126,13 @@ struct Handles {
       for (int group = 0; group < work.groups; ++group) {
         auto tiles = input.acquire_consumer();
         multiply_group(stage.accumulator(), tiles, group, Input::k_group_size);
-        commit_mmas(tiles.mbar());
+        commit_mma(tiles.mbar());
         std::move(tiles).release();
       }
       if (tile % 2 == 0) {
         std::move(stage).release();
       } else {
-        commit_mmas(stage.mbar());
+        commit_mma(stage.mbar());
         std::move(stage).release_without_signal();
       }
     }
@@ -179,7 +179,7 @@ struct AskFirst {
       for (int group = 0; group < work.groups; ++group) {
         auto tiles = consumer.acquire_if_needed(consumer.try_acquire());
         multiply_group(stage.accumulator(), tiles, group, Input::k_group_size);
-        commit_mmas(tiles.mbar());
+        commit_mma(tiles.mbar());
       }
     }
     producer.drain();

@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kProductThreads) multiply_scaled(const __grid_
             multiply_scaled_tiles(sums.accumulator(), a, b, scales, /*accumulate=*/group > 0 || i > 0,
                                   turn.column() % 128);
           }
-          stage.commit();
+          stage.commit_mma();
           std::move(stage).release();
         }
         std::move(sums).release();

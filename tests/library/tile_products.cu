@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kProductThreads)
     copy_tile(b, b_map, 0, 0, &barriers[0]);
     wait(&barriers[0], 0);
     multiply_tiles(accumulator, a, b, /*accumulate=*/false);
-    commit_mmas(&barriers[1]);
+    commit_mma(&barriers[1]);
   }
   __syncwarp();
   finish(tensor_memory, accumulator, &barriers[1], c);

@@ -104,9 +104,9 @@ __global__ void __launch_bounds__(kThreads, 1)
         multiply_tiles(sums.accumulator(), a_of(tensor_memory.address(), state.index()), b_tiles[state.index()],
                        /*accumulate=*/k_tile > 0);
         if constexpr (C::cta_group == 1) {
-          commit_mmas(&empty[state.index()]);
+          commit_mma(&empty[state.index()]);
         } else {
-          commit_mmas_to_blocks<2>(&empty[state.index()], Cluster::pair(rank));
+          commit_mma_to_blocks<2>(&empty[state.index()], Cluster::pair(rank));
         }
       }
     }

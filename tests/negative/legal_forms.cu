@@ -171,10 +171,10 @@ __global__ void accumulators(const int* in, Payload::Storage* storage, Input::Ba
     auto stage = output.acquire_mma();
     auto group = input.acquire_consumer();
     multiply_tiles(stage.accumulator(), group.tile().a, group.tile().b, false);
-    commit_mmas(group.mbar());
+    commit_mma(group.mbar());
     std::move(group).release();
     if (in[tile] == 0) {
-      commit_mmas(stage.mbar());
+      commit_mma(stage.mbar());
       std::move(stage).release_without_signal();
       break;
     }

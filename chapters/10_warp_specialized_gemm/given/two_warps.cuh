@@ -60,9 +60,9 @@ __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.consumer().acquire();
             multiply_tiles(accumulator, stage.tile().a, stage.tile().b, /*accumulate=*/k_tile > 0);
-            commit_mmas(stage.mbar());  // stage empty when the tensor core has read it
+            stage.commit_mma();  // stage empty when the tensor core has read it
           }
-          commit_mmas(&accumulator_full);  // accumulator full when the last MMA is done
+          commit_mma(&accumulator_full);  // accumulator full when the last MMA is done
         }
         break;
 

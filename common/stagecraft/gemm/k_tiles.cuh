@@ -62,7 +62,7 @@ __device__ __forceinline__ void multiply_separately(const Work& work, Input& inp
       const auto tile = stage.tile(i);
       multiply_tiles(sums.accumulator(), tile.a, tile.b, /*accumulate=*/false);
     }  // commits: accumulator full
-    stage.commit();
+    stage.commit_mma();
   }
 }
 

@@ -111,7 +111,7 @@ __device__ __forceinline__ void run_roles(const GemmParameters<Types>& problem) 
                 multiply_k_tile<Types>(tensor_memory.address(), sums.accumulator(), stage, i,
                                        work.column * kConfig.tile_n, /*accumulate=*/k_tile + i > 0);
               }
-              stage.commit();  // stage empty, in all blocks that brought some of it, when the tensor core has read it
+              stage.commit_mma();  // stage empty, in every block that brought a slice, when it has been read
             }
           }  // commits: accumulator full
         }

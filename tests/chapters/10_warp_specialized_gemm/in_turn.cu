@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
       copy_tile(b, problem.b, column, k_tile * kTileK<Element>, &full);
       wait(&full, phase);
       multiply_tiles(accumulator, a, b, /*accumulate=*/k_tile > 0);
-      commit_mmas(&empty);
+      commit_mma(&empty);
       wait(&empty, phase);
       phase ^= 1;
     }

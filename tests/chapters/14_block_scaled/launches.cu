@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kStoreThreads)
     copy_tile(tile, map, 0, 0, &arrived);
     wait(&arrived, 0);
     copy_scale_factors(TmemScaleTile<ScaleTile>{address}, tile);
-    commit_mmas(&copied);
+    commit_mma(&copied);
   }
   __syncwarp();
   wait(&copied, 0);
