@@ -68,7 +68,7 @@ __device__ void copy_slices(ProducerConsumerPipeline<kStages>& ring, float (*til
     expect_bytes(stage.mbar(), sizeof tile[0]);
     copy_bulk_to_blocks(tile[stage.index()] + first, in + row * kRow + first, kSlice * sizeof(float), stage.mbar(),
                         kAllBlocks);
-  }  // steps: stage full when the slices of all blocks have arrived
+  }  // steps only; the slices of all blocks signal: stage full
 }
 
 /// A cluster: each block copies its slice of every row to all blocks, and each block adds up all the rows.

@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(kThreads)
           const auto [a, b] = payload.tile(stage.index());
           // TODO 6: announce the bytes of the stage's tiles, and have the tile of A and that of B copied.
           (void)a, (void)b;
-          std::move(stage).release();  // steps: stage full when the bytes have arrived
+          std::move(stage).release();  // steps only; the bytes signal: stage full
         }
       }
       break;
@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(kThreads)
         auto stage = ring.acquire_consumer();
         const auto [a, b] = payload.tile(stage.index());
         for (int chunk = 0; chunk < 8; ++chunk) add_products(sums, chunk_at(&a, row, chunk), b, chunk);
-        std::move(stage).release();  // arrives: stage empty for this lane; not before the last read above
+        std::move(stage).release();  // signals: stage empty, for this lane; not before the last read above
       }
       for (int column = 0; column < kTileN; ++column) {
         if (first_row + row < m && first_column + column < n) {

@@ -70,7 +70,7 @@ __device__ void copy_groups(Producer& producer, const Problem<Element>& problem,
   for (int group = 0; group < groups; ++group) {
     auto tiles = producer.acquire();  // waits until the stage is free
     copy_group<KGroupSize>(tiles, problem, group);
-  }  // steps: stage full when the bytes have arrived
+  }  // steps only; the bytes signal: stage full
 }
 
 // ---- 2. Threads multiply it -----------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(kThreads)
           // TODO 3: ask whether the stage is free; if it is not, add up one piece, if one is left; then wait if needed.
           auto tiles = producer.acquire();
           copy_group<kGroupSize>(tiles, problem, group);
-        }  // steps: stage full when the bytes have arrived
+        }  // steps only; the bytes signal: stage full
         *while_waiting = piece;
         while (piece < pieces) total += sum_of_piece(numbers, piece++);
         *sum = total;
@@ -251,7 +251,7 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(kThreads)
         }
         __syncwarp();  // all lanes have read, before some arrive for them
         if (lane_index() < kClusterSize) arrive_at_block(tiles.mbar(), lane_index());
-      }  // steps: stage empty when a lane of each row warp of both blocks has arrived
+      }  // steps only; a lane of each row warp of both blocks signals: stage empty
       store_row(c, sums, first_row + threadIdx.x, first_column, m, n);
       break;
   }

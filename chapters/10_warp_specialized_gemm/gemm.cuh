@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
       [[maybe_unused]] Output output{output_barriers, tensor_memory.address()};
       // TODO 4: each warp stores its quarter of every tile, once its sums are complete.
       break;
-    }  // arrives: this thread no longer uses tensor memory
+    }  // signals: this thread no longer uses tensor memory
   }
 }
 

@@ -65,9 +65,9 @@ __global__ void __launch_bounds__(kThreads) gemm(const __grid_constant__ Problem
       for (TileOfC tile{problem}; tile.exists(); tile.next()) {
         auto sums = output.consumer().consume();
         store_quarter(problem, tile, sums.accumulator());
-      }  // arrives, in a pair at the leader: accumulator empty for this thread
+      }  // signals: accumulator empty, for this thread, in a pair in the leader
       break;
-    }  // arrives, in a pair in both blocks: this thread no longer uses tensor memory
+    }  // signals: this thread no longer uses tensor memory, in a pair in both blocks
   }
 }
 

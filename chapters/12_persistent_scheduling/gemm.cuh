@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kGemmThreads)
           const int k = (work.first_k_tile + k_tile) * kTileK;
           stage.load_a(problem.a, work.row * kTileM, k);
           stage.load_b(problem.b, work.column * kTileN, k);
-        }  // steps: stage full when the bytes have arrived
+        }  // steps only; the bytes signal: stage full
         input.producer().drain();
       }
       break;
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kGemmThreads)
         for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile) {
           auto stage = input.consumer().acquire();
           multiply_tiles(sums.accumulator(), stage.tile().a, stage.tile().b, /*accumulate=*/k_tile > 0);
-          stage.commit_mma();  // stage empty when the tensor core has read it
+          stage.commit_mma();  // signals: stage empty, when the tensor core has read it
         }
       }
       break;
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kGemmThreads)
       auto sums = output.consumer().consume();
       store_quarter(problem, scheduler.turns().work(), sums.accumulator());
       break;
-    }  // arrives: this thread no longer uses tensor memory
+    }  // signals: this thread no longer uses tensor memory
 
     case Role::schedule:
       // TODO 7: one lane runs the scheduler.

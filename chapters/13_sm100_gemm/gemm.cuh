@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(kGemmThreads, 1)
             stage.expect_bytes();
             stage.load_a(problem.a, tile.place().row, k_tile * kTileK);
             stage.load_b(problem.b, tile.place().column, k_tile * kTileK);
-          }  // steps: stage full when the bytes have arrived
+          }  // steps only; the bytes signal: stage full
         }
         input.producer().drain();
       }
@@ -86,9 +86,9 @@ __global__ void __launch_bounds__(kGemmThreads, 1)
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.consumer().acquire();
             multiply_tiles(sums.accumulator(), stage.tile().a, stage.tile().b, /*accumulate=*/k_tile > 0);
-            stage.commit_mma();  // stage empty when the tensor core has read it
+            stage.commit_mma();  // signals: stage empty, when the tensor core has read it
           }
-        }  // commits: accumulator full
+        }  // signals: accumulator full, when the MMAs are done
       }
       break;
     }  // waits until no thread uses tensor memory, then deallocates
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(kGemmThreads, 1)
       Output output{output_barriers, tensor_memory.address()};
       // TODO 8: write each tile by a TileWriter, through a copy of problem.epilogue. And before this warp may end?
       break;
-    }  // arrives: this thread no longer uses tensor memory
+    }  // signals: this thread no longer uses tensor memory
   }
 }
 

@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kThreads)
             // TODO 5: what does one k-tile need, from its stage to the sums, and in which order? Who frees the stage?
             // multiply_scaled_tiles is beside multiply_tiles, in mma.hpp.
           }
-        }  // commits: accumulator full
+        }  // signals: accumulator full, when the MMAs are done
       }
       break;
     }  // waits until no thread uses tensor memory, then deallocates
@@ -74,9 +74,9 @@ __global__ void __launch_bounds__(kThreads)
       for (TileOfC tile{problem}; tile.exists(); tile.next()) {
         auto sums = output.consumer().consume();
         store_quarter(problem, tile, sums.accumulator());
-      }  // arrives: accumulator empty for this thread
+      }  // signals: accumulator empty, for this thread
       break;
-    }  // arrives: this thread no longer uses tensor memory
+    }  // signals: this thread no longer uses tensor memory
   }
 }
 

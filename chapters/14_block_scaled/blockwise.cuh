@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kThreads) multiply_blockwise(const __grid_cons
             stage.load_a(problem.a, tile.row(), k_tile * kScaledK);
             stage.load_b(problem.b, tile.column(), k_tile * kScaledK);
             stage.load_own(stage.tile().a_scales, problem.a_scales, k_tile, tile.row());
-          }  // steps: stage full when the bytes have arrived
+          }  // steps only; the bytes signal: stage full
         }
         input.producer().drain();
       }
@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(kThreads) multiply_blockwise(const __grid_cons
         store_sums(problem, tile.row() + lane_row, tile.column(), sums);
       }
       break;
-    }  // arrives: this thread no longer uses tensor memory
+    }  // signals: this thread no longer uses tensor memory
   }
 }
 

@@ -39,7 +39,7 @@ __device__ __forceinline__ void fill(ProducerStage<kStages> stage, SparseRows& r
   }
   expect_bytes(stage.mbar(), bytes);
   copy_bulk(rows.tile[stage.index()], rows.in + row * kRowPitch, bytes, stage.mbar());
-  std::move(stage).release();  // steps: stage full when the bytes have arrived
+  std::move(stage).release();  // steps only; the bytes signal: stage full
 }
 
 /// Called by one lane.
@@ -52,7 +52,7 @@ __device__ __forceinline__ void copy_rows(SparseRows& rows, int count) {
 /// One lane arrives for the warp, which has read what it needs, and the whole warp steps.
 __device__ __forceinline__ void release_for_warp(ConsumerStage<kStages> stage) {
   __syncwarp();                               // the other lanes' reads come before this lane's arrival
-  if (elect_one()) stage.arrive();            // stage empty
+  if (elect_one()) stage.arrive();            // signals: stage empty
   std::move(stage).release_without_signal();  // steps only
 }
 

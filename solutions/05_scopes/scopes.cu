@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_positive_rows(const float* 
           ring.produce([&](auto& stage) {
             expect_bytes(stage.mbar(), sizeof tile[0]);
             copy_bulk(tile[stage.index()], in + row * kRow, sizeof tile[0], stage.mbar());
-          });  // steps: stage full when the bytes have arrived
+          });  // steps only; the bytes signal: stage full
         }
       }
       break;
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_positive_rows(const float* 
             continue;
           }
           sum = sum_of_row(tile[stage.index()]);
-        }  // arrives: stage empty for this lane
+        }  // signals: stage empty, for this lane
         if (lane_index() == 0) sums[row] = sum;
       }
       break;
@@ -78,7 +78,7 @@ __device__ void copy_slices(ProducerConsumerPipeline<kStages>& ring, float (*til
     expect_bytes(stage.mbar(), sizeof tile[0]);
     copy_bulk_to_blocks(tile[stage.index()] + first, in + row * kRow + first, kSlice * sizeof(float), stage.mbar(),
                         kAllBlocks);
-  }  // steps: stage full when the slices of all blocks have arrived
+  }  // steps only; the slices of all blocks signal: stage full
 }
 //! [copy_slices]
 
@@ -108,7 +108,7 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(2 * kWarpSize)
         __syncwarp();  // all lanes have read, before some arrive for them
         if (lane_index() < kClusterSize) arrive_at_block(stage.mbar(), lane_index());
         if (lane_index() == 0) sums[block_rank() * rows + row] = sum;
-      }  // steps: stage empty when a lane of each block has arrived
+      }  // steps only; a lane of each block signals: stage empty
       break;
   }
   sync_cluster();  // a block stays until the last arrival from another block has been made

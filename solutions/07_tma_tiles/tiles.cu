@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(kThreads)
           expect_bytes(stage.mbar(), Payload::bytes_per_tile);
           copy_tile(a, a_map, first_row, k_tile * kTileK, stage.mbar());
           copy_tile(b, b_map, first_column, k_tile * kTileK, stage.mbar());
-          std::move(stage).release();  // steps: stage full when the bytes have arrived
+          std::move(stage).release();  // steps only; the bytes signal: stage full
         }
       }
       //! [producer]
@@ -174,7 +174,7 @@ __global__ void __launch_bounds__(kThreads)
         auto stage = ring.acquire_consumer();
         const auto [a, b] = payload.tile(stage.index());
         for (int chunk = 0; chunk < 8; ++chunk) add_products(sums, chunk_at(&a, row, chunk), b, chunk);
-        std::move(stage).release();  // arrives: stage empty for this lane; not before the last read above
+        std::move(stage).release();  // signals: stage empty, for this lane; not before the last read above
       }
       //! [consumer]
       for (int column = 0; column < kTileN; ++column) {

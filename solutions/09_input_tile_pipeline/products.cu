@@ -78,7 +78,7 @@ __device__ void copy_groups(Producer& producer, const Problem<Element>& problem,
   for (int group = 0; group < groups; ++group) {
     auto tiles = producer.acquire();  // waits until the stage is free
     copy_group<KGroupSize>(tiles, problem, group);
-  }  // steps: stage full when the bytes have arrived
+  }  // steps only; the bytes signal: stage full
 }
 //! [copy_groups]
 
@@ -103,7 +103,7 @@ __device__ void multiply_groups(float (&sums)[kTileN], Consumer& consumer, int g
       const auto [a, b] = tiles.tile(k_tile);
       add_products(sums, a, b);
     }
-    arrive(tiles.mbar());  // stage empty when every thread has arrived, each after its last read
+    arrive(tiles.mbar());  // signals: stage empty, for this thread, after its last read
   }
 }
 
@@ -187,7 +187,7 @@ __global__ void __launch_bounds__(kThreads)
           if (!is_free && piece < pieces) total += sum_of_piece(numbers, piece++);
           auto tiles = producer.acquire_if_needed(is_free);
           copy_group<kGroupSize>(tiles, problem, group);
-        }  // steps: stage full when the bytes have arrived
+        }  // steps only; the bytes signal: stage full
         *while_waiting = piece;
         while (piece < pieces) total += sum_of_piece(numbers, piece++);
         *sum = total;
@@ -265,7 +265,7 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(kThreads)
         }
         __syncwarp();  // all lanes have read, before some arrive for them
         if (lane_index() < kClusterSize) arrive_at_block(tiles.mbar(), lane_index());
-      }  // steps: stage empty when a lane of each row warp of both blocks has arrived
+      }  // steps only; a lane of each row warp of both blocks signals: stage empty
       store_row(c, sums, first_row + threadIdx.x, first_column, m, n);
       break;
   }
@@ -335,7 +335,7 @@ __global__ void __launch_bounds__(kThreads + kWarpSize)
             const auto [a, b] = tiles.tile(k_tile);
             multiply_tiles(accumulator, a, b, /*accumulate=*/group > 0 || k_tile > 0);
           }
-          tiles.commit_mma();          // stage empty when the tensor core has read all of the group
+          tiles.commit_mma();          // signals: stage empty, when the tensor core has read all of the group
           std::move(tiles).release();  // steps only
         }
         commit_mma(&done);

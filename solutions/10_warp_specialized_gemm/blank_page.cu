@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kThreads, 1)
             stage.expect_bytes();
             stage.load_a(problem.a, first_row, k_tile * kTileK<Element>);
             stage.load_b(problem.b, column, k_tile * kTileK<Element>);
-          }  // steps: stage full when the bytes have arrived
+          }  // steps only; the bytes signal: stage full
         }
         input.producer().drain();
       }
@@ -82,9 +82,9 @@ __global__ void __launch_bounds__(kThreads, 1)
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.consumer().acquire();
             multiply_tiles(sums.accumulator(), stage.tile().a, stage.tile().b, /*accumulate=*/k_tile > 0);
-            stage.commit_mma();  // stage empty when the tensor core has read it
+            stage.commit_mma();  // signals: stage empty, when the tensor core has read it
           }
-        }  // commits: accumulator full
+        }  // signals: accumulator full, when the MMAs are done
       }
       break;
     }  // waits until no thread uses tensor memory, then deallocates
@@ -96,11 +96,11 @@ __global__ void __launch_bounds__(kThreads, 1)
       for (int column = 0; column < problem.n; column += kTileN) {
         auto sums = output.consumer().consume();
         largest = larger_in_row(largest, sums.accumulator(), problem.n - column);
-      }  // arrives: accumulator empty for this thread
+      }  // signals: accumulator empty, for this thread
       const int row = first_row + Accumulator::row_of(warp_index(), lane_index());
       if (row < problem.m) maxima[row] = largest;
       break;
-    }  // arrives: this thread no longer uses tensor memory
+    }  // signals: this thread no longer uses tensor memory
   }
 }
 

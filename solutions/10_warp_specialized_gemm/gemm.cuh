@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
             stage.expect_bytes();
             stage.load_a(problem.a, tile.row(), k_tile * kTileK<Element>);
             stage.load_b(problem.b, tile.column(), k_tile * kTileK<Element>);
-          }  // steps: stage full when the bytes have arrived
+          }  // steps only; the bytes signal: stage full
         }
         input.producer().drain();
       }
@@ -67,9 +67,9 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.consumer().acquire();
             multiply_tiles(sums.accumulator(), stage.tile().a, stage.tile().b, /*accumulate=*/k_tile > 0);
-            stage.commit_mma();  // stage empty when the tensor core has read it
+            stage.commit_mma();  // signals: stage empty, when the tensor core has read it
           }
-        }  // commits: accumulator full
+        }  // signals: accumulator full, when the MMAs are done
       }
       break;
     }  // waits until no thread uses tensor memory, then deallocates
@@ -80,9 +80,9 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
       for (TileOfC tile{problem}; tile.exists(); tile.next()) {
         auto sums = output.consumer().consume();
         store_quarter(problem, tile, sums.accumulator());
-      }  // arrives: accumulator empty for this thread
+      }  // signals: accumulator empty, for this thread
       break;
-    }  // arrives: this thread no longer uses tensor memory
+    }  // signals: this thread no longer uses tensor memory
   }
   //! [roles]
 }

@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kThreads) gemm(const __grid_constant__ Problem
             stage.expect_bytes();                     // what all blocks bring; in a pair, the leader for both
             stage.load_a(problem.a, tile.row(), k_tile * kTileK);
             stage.load_b(problem.b, row_of_b, k_tile * kTileK);
-          }  // steps: stage full when the slices of all blocks have arrived
+          }  // steps only; the slices of all blocks signal: stage full
         }
         input.producer().drain();
       }
@@ -64,9 +64,9 @@ __global__ void __launch_bounds__(kThreads) gemm(const __grid_constant__ Problem
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.consumer().acquire();
             multiply_tiles(sums.accumulator(), stage.tile().a, stage.tile().b, /*accumulate=*/k_tile > 0);
-            stage.commit_mma();  // stage empty, in every block that brought a slice
+            stage.commit_mma();  // signals: stage empty, in every block that brought a slice
           }
-        }  // commits: accumulator full, in a pair for both blocks
+        }  // signals: accumulator full, when the MMAs are done, in a pair in both blocks
       }
       break;
     }  // waits until no thread of the pair uses tensor memory, then deallocates
@@ -77,9 +77,9 @@ __global__ void __launch_bounds__(kThreads) gemm(const __grid_constant__ Problem
       for (TileOfC tile{problem}; tile.exists(); tile.next()) {
         auto sums = output.consumer().consume();
         store_quarter(problem, tile, sums.accumulator());
-      }  // arrives, in a pair at the leader: accumulator empty for this thread
+      }  // signals: accumulator empty, for this thread, in a pair in the leader
       break;
-    }  // arrives, in a pair in both blocks: this thread no longer uses tensor memory
+    }  // signals: this thread no longer uses tensor memory, in a pair in both blocks
   }
   //! [roles]
 }

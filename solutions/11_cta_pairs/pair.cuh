@@ -76,9 +76,9 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kThreads)
             wait(&tiles_full, phase);  // for copies: no thread of the other block arrives there
             phase ^= 1;
             multiply_tiles(accumulator, a, b, /*accumulate=*/k_tile > 0);
-            commit_mma_to_blocks<2>(&tiles_empty, kBothBlocks);  // stage empty, in both blocks
+            commit_mma_to_blocks<2>(&tiles_empty, kBothBlocks);  // signals: stage empty, in both blocks
           }
-          commit_mma_to_blocks<2>(&accumulator_full, kBothBlocks);  // accumulator full, in both blocks
+          commit_mma_to_blocks<2>(&accumulator_full, kBothBlocks);  // signals: accumulator full, in both blocks
         }
       }
       break;
@@ -93,7 +93,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kThreads)
         phase ^= 1;
         store_quarter(problem, tile, accumulator);
         cuda::ptx::tcgen05_fence_before_thread_sync();
-        arrive_at_block(&accumulator_empty, kLeader);  // accumulator empty for this thread
+        arrive_at_block(&accumulator_empty, kLeader);  // signals: accumulator empty, for this thread
       }
       break;
     }

@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kGemmThreads)
             const int k = (work.first_k_tile + k_tile) * kTileK;
             stage.load_a(problem.a, work.row * kTileM, k);
             stage.load_b(problem.b, work.column * kTileN, k);
-          }  // steps: stage full when the bytes have arrived
+          }  // steps only; the bytes signal: stage full
         }
         input.producer().drain();
       }
@@ -74,9 +74,9 @@ __global__ void __launch_bounds__(kGemmThreads)
           for (int k_tile = 0; k_tile < work.k_tiles; ++k_tile) {
             auto stage = input.consumer().acquire();
             multiply_tiles(sums.accumulator(), stage.tile().a, stage.tile().b, /*accumulate=*/k_tile > 0);
-            stage.commit_mma();  // stage empty when the tensor core has read it
+            stage.commit_mma();  // signals: stage empty, when the tensor core has read it
           }
-        }  // commits: accumulator full
+        }  // signals: accumulator full, when the MMAs are done
       }
       break;
     }  // waits until no thread uses tensor memory, then deallocates
@@ -87,9 +87,9 @@ __global__ void __launch_bounds__(kGemmThreads)
       for (auto turn = scheduler.turns(); turn.exists(); turn.next()) {
         auto sums = output.consumer().consume();
         store_quarter(problem, turn.work(), sums.accumulator());
-      }  // arrives: accumulator empty for this thread
+      }  // signals: accumulator empty, for this thread
       break;
-    }  // arrives: this thread no longer uses tensor memory
+    }  // signals: this thread no longer uses tensor memory
 
     case Role::schedule:
       if (elected) scheduler.run();

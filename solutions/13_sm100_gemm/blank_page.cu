@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kGemmThreads, 1) normalise_rows(const __grid_c
             stage.expect_bytes();
             stage.load_a(problem.a, tile.place().row, k_tile * kTileK);
             stage.load_b(problem.b, 0, k_tile * kTileK);
-          }  // steps: stage full when the bytes have arrived
+          }  // steps only; the bytes signal: stage full
         }
         input.producer().drain();
       }
@@ -94,9 +94,9 @@ __global__ void __launch_bounds__(kGemmThreads, 1) normalise_rows(const __grid_c
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.consumer().acquire();
             multiply_tiles(sums.accumulator(), stage.tile().a, stage.tile().b, /*accumulate=*/k_tile > 0);
-            stage.commit_mma();  // stage empty when the tensor core has read it
+            stage.commit_mma();  // signals: stage empty, when the tensor core has read it
           }
-        }  // commits: accumulator full
+        }  // signals: accumulator full, when the MMAs are done
       }
       break;
     }  // waits until no thread uses tensor memory, then deallocates
@@ -109,11 +109,11 @@ __global__ void __launch_bounds__(kGemmThreads, 1) normalise_rows(const __grid_c
         auto sums = output.acquire_epilogue();
         const float largest = largest_magnitude(sums.accumulator());
         Epilogue divide{Multiply{largest > 0 ? 1 / largest : 0}};  // each thread by the largest of its own row
-        writer.write(std::move(sums), tile.place(), divide);       // accumulator empty after the last load
+        writer.write(std::move(sums), tile.place(), divide);       // signals: accumulator empty, once loaded
       }
       writer.drain();  // the copy engine still reads this block's shared memory
       break;
-    }  // arrives: this thread no longer uses tensor memory
+    }  // signals: this thread no longer uses tensor memory
   }
 }
 

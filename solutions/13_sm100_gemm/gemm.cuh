@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kGemmThreads, 1)
             stage.expect_bytes();
             stage.load_a(problem.a, tile.place().row, k_tile * kTileK);
             stage.load_b(problem.b, tile.place().column, k_tile * kTileK);
-          }  // steps: stage full when the bytes have arrived
+          }  // steps only; the bytes signal: stage full
         }
         input.producer().drain();
       }
@@ -93,9 +93,9 @@ __global__ void __launch_bounds__(kGemmThreads, 1)
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.consumer().acquire();
             multiply_tiles(sums.accumulator(), stage.tile().a, stage.tile().b, /*accumulate=*/k_tile > 0);
-            stage.commit_mma();  // stage empty when the tensor core has read it
+            stage.commit_mma();  // signals: stage empty, when the tensor core has read it
           }
-        }  // commits: accumulator full
+        }  // signals: accumulator full, when the MMAs are done
       }
       break;
     }  // waits until no thread uses tensor memory, then deallocates
@@ -107,12 +107,12 @@ __global__ void __launch_bounds__(kGemmThreads, 1)
       Writer writer{shared.slices, problem.d};
       Operations epilogue = problem.epilogue;
       for (TileOfD tile{problem.m, problem.n, TileN}; tile.exists(); tile.next()) {
-        writer.write(output.acquire_epilogue(), tile.place(), epilogue);  // accumulator empty after the last load
+        writer.write(output.acquire_epilogue(), tile.place(), epilogue);  // signals: accumulator empty, once loaded
       }
       writer.drain();  // the copy engine still reads this block's shared memory
       //! [epilogue]
       break;
-    }  // arrives: this thread no longer uses tensor memory
+    }  // signals: this thread no longer uses tensor memory
   }
 }
 //! [kernel]

@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kThreads)
             stage.load_b(problem.b, tile.column(), k_tile * kTileK<Type>);
             stage.load_own(stage.tile().sfa, problem.sfa, tile.row(), k_tile * kTileBlocks<Type>);
             stage.load_own(stage.tile().sfb, problem.sfb, tile.column(), k_tile * kTileBlocks<Type>);
-          }  // steps: stage full when the bytes have arrived
+          }  // steps only; the bytes signal: stage full
         }
         input.producer().drain();
       }
@@ -73,9 +73,9 @@ __global__ void __launch_bounds__(kThreads)
             const auto scales = tmem.scale_factors(stage.stage());
             copy_scale_factors(scales, sfa, sfb);  // before the MMAs, and by the same thread: they need no wait
             multiply_scaled_tiles(sums.accumulator(), a, b, scales, /*accumulate=*/k_tile > 0);
-            stage.commit_mma();  // stage empty when the tensor core has read it, scale factors included
+            stage.commit_mma();  // signals: stage empty, when the tensor core has read it, scale factors included
           }
-        }  // commits: accumulator full
+        }  // signals: accumulator full, when the MMAs are done
       }
       break;
     }  // waits until no thread uses tensor memory, then deallocates
@@ -86,9 +86,9 @@ __global__ void __launch_bounds__(kThreads)
       for (TileOfC tile{problem}; tile.exists(); tile.next()) {
         auto sums = output.consumer().consume();
         store_quarter(problem, tile, sums.accumulator());
-      }  // arrives: accumulator empty for this thread
+      }  // signals: accumulator empty, for this thread
       break;
-    }  // arrives: this thread no longer uses tensor memory
+    }  // signals: this thread no longer uses tensor memory
   }
   //! [roles]
 }

@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kThreads) multiply_blockwise(const __grid_cons
             stage.load_a(problem.a, tile.row(), k_tile * kScaledK);
             stage.load_b(problem.b, tile.column(), k_tile * kScaledK);
             stage.load_own(stage.tile().a_scales, problem.a_scales, k_tile, tile.row());
-          }  // steps: stage full when the bytes have arrived
+          }  // steps only; the bytes signal: stage full
         }
         input.producer().drain();
       }
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(kThreads) multiply_blockwise(const __grid_cons
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = per_k.mma();
             multiply_tiles(stage.accumulator(), stage.tile().a, stage.tile().b, /*accumulate=*/false);
-          }  // commits twice: stage empty as far as the tensor core goes, accumulator full
+          }  // signals: stage empty as far as the tensor core goes, accumulator full, when the MMAs are done
         }
       }
       break;
@@ -83,11 +83,11 @@ __global__ void __launch_bounds__(kThreads) multiply_blockwise(const __grid_cons
           auto stage = per_k.epilogue();
           const float scale = stage.tile().a_scales.at(0, lane_row) * b_scale;
           add_scaled(sums, stage.accumulator(), warp_index(), scale);
-        }  // arrives twice: stage and accumulator empty for this thread
+        }  // signals: stage and accumulator empty, for this thread
         store_sums(problem, tile.row() + lane_row, tile.column(), sums);
       }
       break;
-    }  // arrives: this thread no longer uses tensor memory
+    }  // signals: this thread no longer uses tensor memory
   }
   //! [roles]
 }

@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kGemmThreads, 1)
             stage.expect_bytes();
             stage.load_a(problem.a, tile.place().row, k_tile * Config::tile_k);
             stage.load_b(problem.b, tile.place().column, k_tile * Config::tile_k);
-          }  // steps: stage full when the bytes have arrived
+          }  // steps only; the bytes signal: stage full
         }
         input.producer().drain();
       }

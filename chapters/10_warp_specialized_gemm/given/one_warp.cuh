@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
         copy_tile(b, problem.b, tile.column(), k_tile * kTileK<Element>, &input_full);
         wait(&input_full, phase);
         multiply_tiles(accumulator, a, b, /*accumulate=*/k_tile > 0);
-        commit_mma(&input_empty);  // tiles read, and their sums in the accumulator
+        commit_mma(&input_empty);  // signals: tiles read, and their sums in the accumulator
         wait(&input_empty, phase);
         phase ^= 1;
       }

@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
             stage.expect_bytes();
             stage.load_a(problem.a, tile.row(), k_tile * kTileK<Element>);
             stage.load_b(problem.b, tile.column(), k_tile * kTileK<Element>);
-          }  // steps: stage full when the bytes have arrived
+          }  // steps only; the bytes signal: stage full
         }
         break;
 
@@ -60,9 +60,9 @@ __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.consumer().acquire();
             multiply_tiles(accumulator, stage.tile().a, stage.tile().b, /*accumulate=*/k_tile > 0);
-            stage.commit_mma();  // stage empty when the tensor core has read it
+            stage.commit_mma();  // signals: stage empty, when the tensor core has read it
           }
-          commit_mma(&accumulator_full);  // accumulator full when the last MMA is done
+          commit_mma(&accumulator_full);  // signals: accumulator full, when the MMAs are done
         }
         break;
 

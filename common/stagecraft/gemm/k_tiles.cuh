@@ -61,7 +61,7 @@ __device__ __forceinline__ void multiply_separately(const Work& work, Input& inp
       auto sums = output.producer().accumulate();
       const auto tile = stage.tile(i);
       multiply_tiles(sums.accumulator(), tile.a, tile.b, /*accumulate=*/false);
-    }  // commits: accumulator full
+    }  // signals: accumulator full, when the MMAs are done
     stage.commit_mma();
   }
 }
@@ -110,7 +110,7 @@ __device__ __forceinline__ typename Types::Output::ConsumerStage acquire_sums(co
       b_scale = b_scales[k_tile];  // ahead of the wait, which is longer than the load
       auto sums_of_k_tile = output.consumer().consume();
       add_scaled<kLoaded>(sums, sums_of_k_tile.accumulator(), warp, scale);
-    }  // arrives: accumulator empty for this thread
+    }  // signals: accumulator empty, for this thread
     auto last = output.acquire_epilogue();
     add_scaled<kLoaded>(sums, last.accumulator(), warp, a_scales.next(place) * b_scale);
 #pragma unroll

@@ -85,7 +85,7 @@ __device__ __forceinline__ void run_roles(const GemmParameters<Types>& problem) 
               stage.load_b(operands.b[work.batch], b_row, k, i);
               if constexpr (Types::is_scaled) load_scale_factors<Types>(problem, work, k, stage, i);
             }
-          }  // steps: stage full when the bytes have arrived
+          }  // steps only; the bytes signal: stage full
         }
         let_next_grid_start();
         input.producer().drain();
@@ -111,9 +111,9 @@ __device__ __forceinline__ void run_roles(const GemmParameters<Types>& problem) 
                 multiply_k_tile<Types>(tensor_memory.address(), sums.accumulator(), stage, i,
                                        work.column * kConfig.tile_n, /*accumulate=*/k_tile + i > 0);
               }
-              stage.commit_mma();  // stage empty, in every block that brought a slice, when it has been read
+              stage.commit_mma();  // signals: stage empty, in every block that brought a slice, when it has been read
             }
-          }  // commits: accumulator full
+          }  // signals: accumulator full, when the MMAs are done
         }
       }
       break;
@@ -164,10 +164,10 @@ __device__ __forceinline__ void run_roles(const GemmParameters<Types>& problem) 
         } else {
           row_writer.write(std::move(sums), problem.place_of(work), epilogue);
         }
-      }  // arrives, when it has read it: accumulator empty for this thread
+      }  // signals, unless it has done so: accumulator empty, for this thread
       writer.drain();
       break;
-    }  // arrives: this thread no longer uses tensor memory
+    }  // signals: this thread no longer uses tensor memory
   }
   //! [roles]
 }

@@ -218,7 +218,7 @@ __global__ void __launch_bounds__(Twin<Config>::kThreads, 1)
               constexpr uint32_t kBytes = sizeof(uint32_t) * T::kConsumers * (Place::kNeighbours - 1);
               expect_bytes(input.consumer_mbar(stage.stage()), tile.is_half() ? 0 : kBytes);
             }
-          }  // steps: stage full when the bytes have arrived
+          }  // steps only; the bytes signal: stage full
         }
         input.producer().drain();  // no block leaves while another may still arrive here
       }
@@ -263,7 +263,7 @@ __global__ void __launch_bounds__(Twin<Config>::kThreads, 1)
           ptx::wgmma_wait_group<Config::in_flight>();
           if (Config::in_flight == 0 || turn > 0) free(Config::in_flight == 0 ? stage.stage() : last);
           last = stage.stage();
-        }  // steps: stage empty when both warpgroups of all neighbours have arrived
+        }  // steps only; both warpgroups of all neighbours signal: stage empty
         if constexpr (T::kOverlaps) leaving.store_rest(tile.num_k_groups());
         sums.wait();
         if (Config::in_flight > 0 && tile.num_k_groups() > 0) free(last);
