@@ -107,8 +107,8 @@ STYLE = """  <style>
   </style>"""
 
 # Columns of the boxes, chosen so that no arrow runs behind another box. A row follows from the list: below every user.
-COLUMNS = {"cublas": 0, "numerics": 0, "scheduling": 2, "state": 2, "ptx": 2, "runtime": 3, "checks": 3, "chip": 3, "trace": 4,
-           "fatbin": 5}
+COLUMNS = {"cublas": 0, "numerics": 0, "scheduling": 2, "state": 2, "ptx": 2, "runtime": 3, "checks": 3, "chip": 4, "trace": 4,
+           "timing": 5, "fatbin": 2}
 
 
 def top_level(allowed: dict[str, list[str]]) -> dict[str, set[str]]:

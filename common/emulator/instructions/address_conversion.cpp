@@ -205,10 +205,10 @@ void translate_getctarank(Translation& t) {
 }  // namespace
 
 void add_address_conversions(InstructionSet& set) {
-  set.add("cvta", translate_cvta, kOrdinary);
-  set.add("isspacep", translate_isspacep, kOrdinary);
-  set.add("mapa", translate_mapa, kOrdinary);
-  set.add("getctarank", translate_getctarank, kOrdinary);
+  set.add("cvta", translate_cvta, kOrdinary, InstructionClass::free);
+  set.add("isspacep", translate_isspacep, kOrdinary, InstructionClass::free);
+  set.add("mapa", translate_mapa, kOrdinary, InstructionClass::free);
+  set.add("getctarank", translate_getctarank, kOrdinary, InstructionClass::logic);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -197,9 +197,9 @@ InstructionTraits atomic_traits(const ptx::Instruction& instruction) {
 }  // namespace
 
 void add_atomics(InstructionSet& set) {
-  set.add("atom", translate_atom, atomic_traits);
-  set.add("red", translate_red, atomic_traits);
-  set.add("red.async.release", translate_asynchronous_release, atomic_traits);
+  set.add("atom", translate_atom, atomic_traits, InstructionClass::memory);
+  set.add("red", translate_red, atomic_traits, InstructionClass::memory);
+  set.add("red.async.release", translate_asynchronous_release, atomic_traits, InstructionClass::memory);
 }
 
 }  // namespace stagecraft::emulator::machine

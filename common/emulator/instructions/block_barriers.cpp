@@ -314,9 +314,10 @@ void lanes_have_exited(Warp& warp, LaneMask lanes) {
 void add_block_barriers(InstructionSet& set) {
   InstructionTraits meets = kOrdinary;
   meets.synchronises = true;
-  set.add("bar", translate_bar, meets);
-  set.add("bar.warp", translate_bar_warp, {.reach = Reach::own_cluster, .proxy = Proxy::generic, .orders_lanes = true});
-  set.add("barrier", translate_barrier, meets);
+  set.add("bar", translate_bar, meets, InstructionClass::barrier);
+  set.add("bar.warp", translate_bar_warp, {.reach = Reach::own_cluster, .proxy = Proxy::generic, .orders_lanes = true},
+          InstructionClass::barrier);
+  set.add("barrier", translate_barrier, meets, InstructionClass::barrier);
 }
 
 }  // namespace stagecraft::emulator::machine

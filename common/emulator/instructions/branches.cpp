@@ -116,14 +116,15 @@ void translate_pmevent(Translation& t) {
 
 void add_control_flow(InstructionSet& set) {
   constexpr InstructionTraits kLeaves{.reach = Reach::own_cluster, .proxy = Proxy::generic, .flow = Flow::leaves};
-  set.add("bra", translate_bra, kLeaves);
-  set.add("brx", translate_brx, kLeaves);
-  set.add("call", translate_call, {.reach = Reach::own_cluster, .proxy = Proxy::generic, .flow = Flow::calls});
-  set.add("ret", translate_return, kLeaves);
-  set.add("exit", translate_alone<exit_thread>, kLeaves);
-  set.add("trap", translate_alone<trap>, kLeaves);
-  set.add("brkpt", translate_alone<do_nothing>, kOrdinary);
-  set.add("pmevent", translate_pmevent, kOrdinary);
+  set.add("bra", translate_bra, kLeaves, InstructionClass::control);
+  set.add("brx", translate_brx, kLeaves, InstructionClass::control);
+  set.add("call", translate_call, {.reach = Reach::own_cluster, .proxy = Proxy::generic, .flow = Flow::calls},
+          InstructionClass::control);
+  set.add("ret", translate_return, kLeaves, InstructionClass::control);
+  set.add("exit", translate_alone<exit_thread>, kLeaves, InstructionClass::control);
+  set.add("trap", translate_alone<trap>, kLeaves, InstructionClass::other);
+  set.add("brkpt", translate_alone<do_nothing>, kOrdinary, InstructionClass::other);
+  set.add("pmevent", translate_pmevent, kOrdinary, InstructionClass::other);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -110,12 +110,15 @@ void translate_multimem(Translation& t) { t.unsupported("multimem addresses need
 }  // namespace
 
 void add_cache_operations(InstructionSet& set) {
-  set.add("prefetch", translate_prefetch, kOrdinary);
-  set.add("prefetchu", translate_prefetchu, kOrdinary);
-  set.add("applypriority", translate_applypriority, kOrdinary);
-  set.add("discard", translate_discard, {.reach = Reach::own_cluster, .proxy = Proxy::generic, .announced = false});
-  set.add("createpolicy", translate_createpolicy, kOrdinary);
-  set.add("multimem", translate_multimem, {.reach = Reach::other_clusters, .proxy = Proxy::generic});
+  set.add("prefetch", translate_prefetch, kOrdinary, InstructionClass::memory);
+  set.add("prefetch.tensormap", translate_prefetch, kOrdinary, InstructionClass::other);
+  set.add("prefetchu", translate_prefetchu, kOrdinary, InstructionClass::memory);
+  set.add("applypriority", translate_applypriority, kOrdinary, InstructionClass::memory);
+  set.add("discard", translate_discard, {.reach = Reach::own_cluster, .proxy = Proxy::generic, .announced = false},
+          InstructionClass::memory);
+  set.add("createpolicy", translate_createpolicy, kOrdinary, InstructionClass::other);
+  set.add("multimem", translate_multimem, {.reach = Reach::other_clusters, .proxy = Proxy::generic},
+          InstructionClass::memory);
 }
 
 }  // namespace stagecraft::emulator::machine

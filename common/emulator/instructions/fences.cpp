@@ -69,8 +69,8 @@ InstructionTraits fence_traits(const ptx::Instruction& instruction) {
 }  // namespace
 
 void add_fences(InstructionSet& set) {
-  set.add("fence", translate_fence, fence_traits);
-  set.add("membar", translate_membar, fence_traits);
+  set.add("fence", translate_fence, fence_traits, InstructionClass::fence);
+  set.add("membar", translate_membar, fence_traits, InstructionClass::fence);
 }
 
 }  // namespace stagecraft::emulator::machine

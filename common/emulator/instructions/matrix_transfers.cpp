@@ -249,10 +249,10 @@ void translate_movmatrix(Translation& t) {
 
 void add_matrix_transfers(InstructionSet& set) {
   set.add(
-      "ldmatrix", [](Translation& t) { translate_matrix(t, false); }, kOrdinary);
-  set.add("movmatrix", translate_movmatrix, kOrdinary);
+      "ldmatrix", [](Translation& t) { translate_matrix(t, false); }, kOrdinary, InstructionClass::memory);
+  set.add("movmatrix", translate_movmatrix, kOrdinary, InstructionClass::other);
   set.add(
-      "stmatrix", [](Translation& t) { translate_matrix(t, true); }, kOrdinary);
+      "stmatrix", [](Translation& t) { translate_matrix(t, true); }, kOrdinary, InstructionClass::memory);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -169,6 +169,18 @@ InstructionTraits plain_access_traits(const ptx::Instruction& instruction) {
   return access_traits(instruction, AccessOrder::weak);
 }
 
+bool names_parameters(const ptx::Instruction& instruction) {
+  return ptx::has_modifier(instruction, "param") || ptx::has_modifier(instruction, "param::entry") ||
+         ptx::has_modifier(instruction, "param::func");
+}
+InstructionClass class_of_load(const ptx::Instruction& instruction) {
+  return names_parameters(instruction) ? InstructionClass::other : InstructionClass::memory;
+}
+/// A parameter of a call is handed over in a register.
+InstructionClass class_of_store(const ptx::Instruction& instruction) {
+  return names_parameters(instruction) ? InstructionClass::free : InstructionClass::memory;
+}
+
 /// Whether the instruction says that its memory is one that other clusters do not reach.
 bool names_near_memory(const ptx::Instruction& instruction) {
   return std::any_of(instruction.modifiers.begin(), instruction.modifiers.end(), [](const std::string& modifier) {
@@ -335,10 +347,10 @@ void emit_lane_access(Translation& t, const AccessDetail& whole, RegisterOffset 
 }
 
 void add_memory_accesses(InstructionSet& set) {
-  set.add("ld", translate_load, plain_access_traits);
-  set.add("ldu", translate_load, plain_access_traits);
-  set.add("st", translate_store, plain_access_traits);
-  set.add("st.async.release", translate_asynchronous_release, plain_access_traits);
+  set.add("ld", translate_load, plain_access_traits, class_of_load);
+  set.add("ldu", translate_load, plain_access_traits, InstructionClass::memory);
+  set.add("st", translate_store, plain_access_traits, class_of_store);
+  set.add("st.async.release", translate_asynchronous_release, plain_access_traits, InstructionClass::memory);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -216,8 +216,14 @@ void translate_mov(Translation& t) {
   op.a = from;
 }
 
+/// A special register is read by an instruction of its own.
+InstructionClass class_of_move(const ptx::Instruction& instruction) {
+  const bool is_special = instruction.operands.back().kind == ptx::OperandKind::special;
+  return is_special ? InstructionClass::other : InstructionClass::free;
+}
+
 }  // namespace
 
-void add_moves(InstructionSet& set) { set.add("mov", translate_mov, kOrdinary); }
+void add_moves(InstructionSet& set) { set.add("mov", translate_mov, kOrdinary, class_of_move); }
 
 }  // namespace stagecraft::emulator::machine

@@ -340,11 +340,11 @@ void translate_surface(Translation& t, bool writes) {
 }  // namespace
 
 void add_texture_instructions(InstructionSet& set) {
-  set.add("tex", translate_texture, kOrdinary);
+  set.add("tex", translate_texture, kOrdinary, InstructionClass::memory);
   set.add(
-      "suld", [](Translation& t) { translate_surface(t, false); }, kOrdinary);
+      "suld", [](Translation& t) { translate_surface(t, false); }, kOrdinary, InstructionClass::memory);
   set.add(
-      "sust", [](Translation& t) { translate_surface(t, true); }, kOrdinary);
+      "sust", [](Translation& t) { translate_surface(t, true); }, kOrdinary, InstructionClass::memory);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -103,16 +103,24 @@ void translate_setmaxnreg(Translation& t) {
   t.emit(change_registers).detail = t.keep(std::move(detail));
 }
 
+InstructionClass class_of_register_change(const ptx::Instruction& instruction) {
+  return ptx::has_modifier(instruction, "inc") ? InstructionClass::more_registers : InstructionClass::fewer_registers;
+}
+
 }  // namespace
 
 void add_warp_control(InstructionSet& set) {
-  set.add("nanosleep", translate_nanosleep, {.reach = Reach::own_cluster, .proxy = Proxy::generic, .sleeps = true});
-  set.add("griddepcontrol", translate_griddepcontrol, [](const ptx::Instruction& instruction) {
-    InstructionTraits traits = kOrdinary;
-    if (ptx::has_modifier(instruction, "wait")) traits.fence = FenceKind::grid_dependencies;
-    return traits;
-  });
-  set.add("setmaxnreg", translate_setmaxnreg, kOrdinary);
+  set.add("nanosleep", translate_nanosleep, {.reach = Reach::own_cluster, .proxy = Proxy::generic, .sleeps = true},
+          InstructionClass::other);
+  set.add(
+      "griddepcontrol", translate_griddepcontrol,
+      [](const ptx::Instruction& instruction) {
+        InstructionTraits traits = kOrdinary;
+        if (ptx::has_modifier(instruction, "wait")) traits.fence = FenceKind::grid_dependencies;
+        return traits;
+      },
+      InstructionClass::other);
+  set.add("setmaxnreg", translate_setmaxnreg, kOrdinary, class_of_register_change);
 }
 
 }  // namespace stagecraft::emulator::machine

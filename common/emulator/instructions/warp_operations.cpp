@@ -395,12 +395,12 @@ void translate_activemask(Translation& t) {
 }  // namespace
 
 void add_warp_operations(InstructionSet& set) {
-  set.add("shfl", translate_shfl, kOrdinary);
-  set.add("vote", translate_vote, kOrdinary);
-  set.add("match", translate_match, kOrdinary);
-  set.add("redux", translate_redux, kOrdinary);
-  set.add("elect", translate_elect, kOrdinary);
-  set.add("activemask", translate_activemask, kOrdinary);
+  set.add("shfl", translate_shfl, kOrdinary, InstructionClass::shuffle);
+  set.add("vote", translate_vote, kOrdinary, InstructionClass::vote);
+  set.add("match", translate_match, kOrdinary, InstructionClass::match);
+  set.add("redux", translate_redux, kOrdinary, InstructionClass::reduce);
+  set.add("elect", translate_elect, kOrdinary, InstructionClass::vote);
+  set.add("activemask", translate_activemask, kOrdinary, InstructionClass::vote);
 }
 
 }  // namespace stagecraft::emulator::machine

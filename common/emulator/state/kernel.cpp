@@ -151,6 +151,13 @@ std::string Kernel::describe_instruction(uint32_t pc) const {
   return ptx::spelling(body[places[pc].instruction]);
 }
 
+const InstructionTraits& Kernel::traits_at(uint32_t pc) const {
+  if (pc >= places.size()) return kOrdinary;
+  const auto of_function = traits.find(places[pc].function);
+  if (of_function == traits.end() || places[pc].instruction >= of_function->second.size()) return kOrdinary;
+  return of_function->second[places[pc].instruction];
+}
+
 std::string Kernel::name_of_shared(uint32_t offset, uint32_t element_bytes) const {
   for (const SharedVariable& variable : shared_variables) {
     if (variable.size == 0 || offset < variable.offset || offset >= variable.offset + variable.size) continue;

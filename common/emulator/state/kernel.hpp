@@ -11,6 +11,7 @@
 #include "emulator/chip/machine_code.hpp"
 #include "emulator/ptx/module.hpp"
 #include "emulator/ptx/special_registers.hpp"
+#include "emulator/state/instruction_traits.hpp"
 #include "emulator/state/op.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -108,7 +109,9 @@ class Kernel {
   std::shared_ptr<const ptx::Module> module;
   const ptx::Function* entry = nullptr;
   std::vector<Op> code;
-  std::vector<OpPlace> places;       ///< parallel to `code`
+  std::vector<OpPlace> places;  ///< parallel to `code`
+  /// Of the instructions of each function that it may execute, parallel to its body.
+  std::unordered_map<const ptx::Function*, std::vector<InstructionTraits>> traits;
   std::vector<OrderedPlace> order;   ///< parallel to `code`
   std::vector<ObservedOp> observed;  ///< parallel to `code`; empty unless memory events are to be announced
   std::vector<TracedOp> traced;      ///< parallel to `code`; empty unless instructions are to be announced
@@ -153,6 +156,8 @@ class Kernel {
   /// Returns the lines that `describe_source` chooses from, outermost first: "gemm.cu:104", "ring.hpp:57",
   /// "mbarrier.hpp:53"; of calls within a library's file, the innermost. Empty where `describe_source` names all.
   std::vector<std::string> describe_calls(uint32_t pc) const;
+  /// Returns those of the instruction; kOrdinary where it is the end of a body.
+  const InstructionTraits& traits_at(uint32_t pc) const;
   /// Returns the opcode of the instruction with its modifiers, for reports.
   std::string describe_instruction(uint32_t pc) const;
   /// Returns the kernel's own file, relative to the working directory if it is below it; empty when unknown.

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "emulator/ptx/module.hpp"
-#include "emulator/translation/instruction_traits.hpp"
+#include "emulator/state/instruction_traits.hpp"
 
 namespace stagecraft::emulator::machine {
 

@@ -13,7 +13,8 @@ namespace stagecraft::emulator::machine {
 
 class FunctionTranslator {
  public:
-  FunctionTranslator(KernelTranslator& owner, FunctionFrame& frame) : owner_(owner), frame_(frame) {}
+  FunctionTranslator(KernelTranslator& owner, FunctionFrame& frame)
+      : owner_(owner), frame_(frame), traits_(owner.kernel().traits[frame.function]) {}
   void run();
 
   KernelTranslator& kernel_translator() { return owner_; }
@@ -42,7 +43,7 @@ class FunctionTranslator {
   FunctionFrame& frame_;
   uint32_t current_ = 0;  // index of the instruction under translation
   RegisterOffset carry_flag_ = kNoRegister;
-  std::vector<InstructionTraits> traits_;                      // by index in the body
+  std::vector<InstructionTraits>& traits_;                     // by index in the body; the kernel keeps them
   std::unordered_map<ptx::RegisterId, Handler> late_results_;  // with the handlers that wait for them
   std::vector<uint32_t> starts_;                               // first Op of each instruction, and one past the last
   std::vector<std::pair<uint32_t, uint32_t>> patches_;

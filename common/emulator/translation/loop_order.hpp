@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "emulator/ptx/module.hpp"
+#include "emulator/state/instruction_traits.hpp"
 #include "emulator/state/kernel.hpp"
-#include "emulator/translation/instruction_traits.hpp"
 
 namespace stagecraft::emulator::machine {
 

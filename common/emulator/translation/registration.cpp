@@ -11,20 +11,18 @@
 namespace stagecraft::emulator::machine {
 
 InstructionTraits Registration::traits_of(const ptx::Instruction& instruction) const {
-  if (by_modifiers != nullptr) return by_modifiers(instruction);
-  return same_for_all.value_or(InstructionTraits{});
+  InstructionTraits traits = by_modifiers != nullptr ? by_modifiers(instruction) : same_for_all;
+  traits.timing = timing;
+  return traits;
 }
 
-void InstructionSet::add(std::string_view name, Translator translator) {
-  enter({.name = std::string(name), .translator = translator});
+void InstructionSet::add(std::string_view name, Translator translator, const InstructionTraits& traits,
+                         TimingClass timing) {
+  enter({.name = std::string(name), .translator = translator, .same_for_all = traits, .timing = timing});
 }
 
-void InstructionSet::add(std::string_view name, Translator translator, const InstructionTraits& traits) {
-  enter({.name = std::string(name), .translator = translator, .same_for_all = traits});
-}
-
-void InstructionSet::add(std::string_view name, Translator translator, TraitsOf traits) {
-  enter({.name = std::string(name), .translator = translator, .by_modifiers = traits});
+void InstructionSet::add(std::string_view name, Translator translator, TraitsOf traits, TimingClass timing) {
+  enter({.name = std::string(name), .translator = translator, .by_modifiers = traits, .timing = timing});
 }
 
 void InstructionSet::enter(Registration registration) {

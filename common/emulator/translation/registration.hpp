@@ -1,18 +1,20 @@
-// Which instructions there are: each family registers its opcodes with a translator and their traits.
+// Which instructions there are: each family registers its opcodes with a translator, their traits and the class that
+// they have for the model of the chip's speed.
 //
-//     void add_bit_operations(InstructionSet& set) { set.add("popc", translate_popc, kOrdinary); }
+//     void add_bit_operations(InstructionSet& set) {
+//       set.add("popc", translate_popc, kOrdinary, InstructionClass::special);
+//     }
 //
 // All families together are in machine/instruction_set.hpp.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "emulator/ptx/module.hpp"
-#include "emulator/translation/instruction_traits.hpp"
+#include "emulator/state/instruction_traits.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -27,10 +29,10 @@ struct Registration {
   std::string name{};                    ///< as in `InstructionSet::add`
   std::vector<std::string> modifiers{};  ///< that an instruction must have
   Translator translator = nullptr;
-  std::optional<InstructionTraits> same_for_all{};
-  TraitsOf by_modifiers = nullptr;
+  InstructionTraits same_for_all{};
+  TraitsOf by_modifiers = nullptr;  ///< null where they are the same for all
+  TimingClass timing;
 
-  bool states_traits() const { return same_for_all.has_value() || by_modifiers != nullptr; }
   InstructionTraits traits_of(const ptx::Instruction& instruction) const;
 };
 
@@ -38,10 +40,8 @@ class InstructionSet {
  public:
   /// Registers an opcode ("bar"), or its forms with certain modifiers ("bar.warp", "st.async.release"). The translator
   /// of an instruction is that of the longest name that fits. A second registration of a name is a programming error.
-  /// Without traits the defaults of InstructionTraits hold.
-  void add(std::string_view name, Translator translator);
-  void add(std::string_view name, Translator translator, const InstructionTraits& traits);
-  void add(std::string_view name, Translator translator, TraitsOf traits);
+  void add(std::string_view name, Translator translator, const InstructionTraits& traits, TimingClass timing);
+  void add(std::string_view name, Translator translator, TraitsOf traits, TimingClass timing);
 
   /// Null when the opcode, or this form of it, is unknown.
   const Registration* find(const ptx::Instruction& instruction) const;

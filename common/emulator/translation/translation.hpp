@@ -1,6 +1,8 @@
 // What a translator has at hand to turn one PTX instruction into Ops:
 //
-//     void add_bit_operations(InstructionSet& set) { set.add("popc", translate_popc, kOrdinary); }
+//     void add_bit_operations(InstructionSet& set) {
+//       set.add("popc", translate_popc, kOrdinary, InstructionClass::special);
+//     }
 //     void translate_popc(Translation& t) {
 //       const ptx::Type type = t.modifiers.require_type({ptx::Type::b32, ptx::Type::b64});
 //       Op& op = t.emit(handlers_for(type));

@@ -48,8 +48,8 @@ InstructionTraits copy_traits(const ptx::Instruction& instruction) {
 }  // namespace
 
 void add_bulk_copies(InstructionSet& set) {
-  set.add("cp", translate_cp, copy_traits);
-  set.add("tensormap", translate_tensormap, kOrdinary);
+  set.add("cp", translate_cp, copy_traits, InstructionClass::barrier);
+  set.add("tensormap", translate_tensormap, kOrdinary, InstructionClass::other);
 }
 
 }  // namespace stagecraft::emulator::machine

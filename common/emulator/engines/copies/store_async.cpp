@@ -158,9 +158,10 @@ void translate_store_bulk(Translation& t) {
 
 void add_asynchronous_stores(InstructionSet& set) {
   constexpr InstructionTraits kAsync{.reach = Reach::own_cluster, .proxy = Proxy::async};
-  set.add("st.async", translate_store_async, kAsync);
-  set.add("red.async", translate_reduction_async, kAsync);
-  set.add("st.bulk", translate_store_bulk, {.reach = Reach::own_cluster, .proxy = Proxy::async, .announced = false});
+  set.add("st.async", translate_store_async, kAsync, InstructionClass::memory);
+  set.add("red.async", translate_reduction_async, kAsync, InstructionClass::memory);
+  set.add("st.bulk", translate_store_bulk, {.reach = Reach::own_cluster, .proxy = Proxy::async, .announced = false},
+          InstructionClass::memory);
 }
 
 }  // namespace stagecraft::emulator::machine

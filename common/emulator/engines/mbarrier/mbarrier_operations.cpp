@@ -320,9 +320,9 @@ void add_mbarrier_operations(InstructionSet& set) {
   poll.polls = true;
   InstructionTraits changes = kOrdinary;
   changes.synchronises = true;
-  set.add("mbarrier", translate_mbarrier, changes);
-  set.add("mbarrier.test_wait", translate_mbarrier, poll);
-  set.add("mbarrier.try_wait", translate_mbarrier, poll);
+  set.add("mbarrier", translate_mbarrier, changes, InstructionClass::barrier);
+  set.add("mbarrier.test_wait", translate_mbarrier, poll, InstructionClass::barrier);
+  set.add("mbarrier.try_wait", translate_mbarrier, poll, InstructionClass::barrier);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -1,6 +1,7 @@
 // Logic, shifts, fields and permutation.
 #include <fmt/format.h>
 
+#include "emulator/instructions/alu/timing_classes.hpp"
 #include "emulator/instructions/alu/translators.hpp"
 #include "emulator/ptx/modifiers.hpp"
 
@@ -160,25 +161,25 @@ void translate_fns(Translation& t) {
 }  // namespace
 
 void add_bit_translators(InstructionSet& set) {
-  set.add("and", translate_and, kOrdinary);
-  set.add("or", translate_or, kOrdinary);
-  set.add("xor", translate_xor, kOrdinary);
-  set.add("not", translate_not, kOrdinary);
-  set.add("cnot", translate_cnot, kOrdinary);
-  set.add("lop3", translate_lop3, kOrdinary);
-  set.add("shl", translate_shl, kOrdinary);
-  set.add("shr", translate_shr, kOrdinary);
-  set.add("shf", translate_shf, kOrdinary);
-  set.add("prmt", translate_prmt, kOrdinary);
-  set.add("popc", translate_popc, kOrdinary);
-  set.add("clz", translate_clz, kOrdinary);
-  set.add("bfind", translate_bfind, kOrdinary);
-  set.add("brev", translate_brev, kOrdinary);
-  set.add("bfe", translate_bfe, kOrdinary);
-  set.add("bfi", translate_bfi, kOrdinary);
-  set.add("bmsk", translate_bmsk, kOrdinary);
-  set.add("szext", translate_szext, kOrdinary);
-  set.add("fns", translate_fns, kOrdinary);
+  set.add("and", translate_and, kOrdinary, class_of_logic);
+  set.add("or", translate_or, kOrdinary, class_of_logic);
+  set.add("xor", translate_xor, kOrdinary, class_of_logic);
+  set.add("not", translate_not, kOrdinary, class_of_logic);
+  set.add("cnot", translate_cnot, kOrdinary, class_of_logic);
+  set.add("lop3", translate_lop3, kOrdinary, class_of_logic);
+  set.add("shl", translate_shl, kOrdinary, class_of_logic);
+  set.add("shr", translate_shr, kOrdinary, class_of_logic);
+  set.add("shf", translate_shf, kOrdinary, class_of_logic);
+  set.add("prmt", translate_prmt, kOrdinary, class_of_logic);
+  set.add("popc", translate_popc, kOrdinary, InstructionClass::special);
+  set.add("clz", translate_clz, kOrdinary, InstructionClass::special);
+  set.add("bfind", translate_bfind, kOrdinary, InstructionClass::special);
+  set.add("brev", translate_brev, kOrdinary, InstructionClass::special);
+  set.add("bfe", translate_bfe, kOrdinary, class_of_logic);
+  set.add("bfi", translate_bfi, kOrdinary, class_of_logic);
+  set.add("bmsk", translate_bmsk, kOrdinary, class_of_logic);
+  set.add("szext", translate_szext, kOrdinary, class_of_logic);
+  set.add("fns", translate_fns, kOrdinary, InstructionClass::special);
 }
 
 }  // namespace stagecraft::emulator::machine::alu

@@ -1,6 +1,7 @@
 // setp, set, selp, slct, testp.
 #include <fmt/format.h>
 
+#include "emulator/instructions/alu/timing_classes.hpp"
 #include "emulator/instructions/alu/translators.hpp"
 #include "emulator/ptx/modifiers.hpp"
 
@@ -226,12 +227,12 @@ void translate_copysign(Translation& t) {
 }  // namespace
 
 void add_comparison_translators(InstructionSet& set) {
-  set.add("setp", translate_setp, kOrdinary);
-  set.add("set", translate_set, kOrdinary);
-  set.add("selp", translate_selp, kOrdinary);
-  set.add("slct", translate_slct, kOrdinary);
-  set.add("testp", translate_testp, kOrdinary);
-  set.add("copysign", translate_copysign, kOrdinary);
+  set.add("setp", translate_setp, kOrdinary, class_of_logic);
+  set.add("set", translate_set, kOrdinary, class_of_logic);
+  set.add("selp", translate_selp, kOrdinary, class_of_logic);
+  set.add("slct", translate_slct, kOrdinary, class_of_logic);
+  set.add("testp", translate_testp, kOrdinary, class_of_logic);
+  set.add("copysign", translate_copysign, kOrdinary, class_of_logic);
 }
 
 }  // namespace stagecraft::emulator::machine::alu

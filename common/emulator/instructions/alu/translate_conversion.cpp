@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "emulator/instructions/alu/timing_classes.hpp"
 #include "emulator/instructions/alu/translators.hpp"
 #include "emulator/ptx/modifiers.hpp"
 
@@ -467,6 +468,6 @@ void translate_cvt(Translation& t) {
 
 }  // namespace
 
-void add_conversion_translators(InstructionSet& set) { set.add("cvt", translate_cvt, kOrdinary); }
+void add_conversion_translators(InstructionSet& set) { set.add("cvt", translate_cvt, kOrdinary, class_of_conversion); }
 
 }  // namespace stagecraft::emulator::machine::alu

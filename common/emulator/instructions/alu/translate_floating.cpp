@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "emulator/instructions/alu/timing_classes.hpp"
 #include "emulator/instructions/alu/translators.hpp"
 #include "emulator/ptx/modifiers.hpp"
 
@@ -277,14 +278,14 @@ void translate_tanh(Translation& t) {
 }  // namespace
 
 void add_floating_translators(InstructionSet& set) {
-  set.add("rcp", translate_rcp, root_traits);
-  set.add("sqrt", translate_sqrt, root_traits);
-  set.add("rsqrt", translate_rsqrt, reciprocal_root_traits);
-  set.add("sin", translate_sin, kOrdinary);
-  set.add("cos", translate_cos, kOrdinary);
-  set.add("lg2", translate_lg2, kOrdinary);
-  set.add("ex2", translate_ex2, kOrdinary);
-  set.add("tanh", translate_tanh, kOrdinary);
+  set.add("rcp", translate_rcp, root_traits, class_of_reciprocal);
+  set.add("sqrt", translate_sqrt, root_traits, class_of_root);
+  set.add("rsqrt", translate_rsqrt, reciprocal_root_traits, class_of_root);
+  set.add("sin", translate_sin, kOrdinary, InstructionClass::special_product);
+  set.add("cos", translate_cos, kOrdinary, InstructionClass::special_product);
+  set.add("lg2", translate_lg2, kOrdinary, class_of_exponential);
+  set.add("ex2", translate_ex2, kOrdinary, class_of_exponential);
+  set.add("tanh", translate_tanh, kOrdinary, InstructionClass::special);
 }
 
 }  // namespace stagecraft::emulator::machine::alu

@@ -2,6 +2,7 @@
 // here.
 #include <fmt/format.h>
 
+#include "emulator/instructions/alu/timing_classes.hpp"
 #include "emulator/instructions/alu/translators.hpp"
 #include "emulator/ptx/modifiers.hpp"
 
@@ -177,25 +178,25 @@ void translate_dp2a(Translation& t) { translate_dot(t, Operation::dp2a); }
 }  // namespace
 
 void add_integer_translators(InstructionSet& set) {
-  set.add("add", translate_add, kOrdinary);
-  set.add("sub", translate_sub, kOrdinary);
-  set.add("addc", translate_addc, kOrdinary);
-  set.add("subc", translate_subc, kOrdinary);
-  set.add("mul", translate_mul, kOrdinary);
-  set.add("mad", translate_mad, kOrdinary);
-  set.add("madc", translate_madc, kOrdinary);
-  set.add("fma", translate_fused, kOrdinary);
-  set.add("mul24", translate_mul24, kOrdinary);
-  set.add("mad24", translate_mad24, kOrdinary);
-  set.add("div", translate_div, division_traits);
-  set.add("rem", translate_rem, division_traits);
-  set.add("abs", translate_abs, kOrdinary);
-  set.add("neg", translate_neg, kOrdinary);
-  set.add("min", translate_min, kOrdinary);
-  set.add("max", translate_max, kOrdinary);
-  set.add("sad", translate_sad, kOrdinary);
-  set.add("dp4a", translate_dp4a, kOrdinary);
-  set.add("dp2a", translate_dp2a, kOrdinary);
+  set.add("add", translate_add, kOrdinary, class_of_sum);
+  set.add("sub", translate_sub, kOrdinary, class_of_sum);
+  set.add("addc", translate_addc, kOrdinary, class_of_sum);
+  set.add("subc", translate_subc, kOrdinary, class_of_sum);
+  set.add("mul", translate_mul, kOrdinary, class_of_product);
+  set.add("mad", translate_mad, kOrdinary, class_of_product);
+  set.add("madc", translate_madc, kOrdinary, class_of_product);
+  set.add("fma", translate_fused, kOrdinary, class_of_product);
+  set.add("mul24", translate_mul24, kOrdinary, class_of_product);
+  set.add("mad24", translate_mad24, kOrdinary, class_of_product);
+  set.add("div", translate_div, division_traits, class_of_division);
+  set.add("rem", translate_rem, division_traits, class_of_division);
+  set.add("abs", translate_abs, kOrdinary, class_of_logic);
+  set.add("neg", translate_neg, kOrdinary, class_of_sum);
+  set.add("min", translate_min, kOrdinary, class_of_logic);
+  set.add("max", translate_max, kOrdinary, class_of_logic);
+  set.add("sad", translate_sad, kOrdinary, class_of_logic);
+  set.add("dp4a", translate_dp4a, kOrdinary, class_of_logic);
+  set.add("dp2a", translate_dp2a, kOrdinary, class_of_logic);
 }
 
 }  // namespace stagecraft::emulator::machine::alu

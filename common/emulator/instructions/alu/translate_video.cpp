@@ -333,12 +333,12 @@ template <Video Operation>
 void add_both(InstructionSet& set, const char* scalar, const char* of_two, const char* of_four) {
   if (scalar != nullptr)
     set.add(
-        scalar, [](Translation& t) { translate_scalar(t, Operation); }, kOrdinary);
+        scalar, [](Translation& t) { translate_scalar(t, Operation); }, kOrdinary, InstructionClass::logic);
   if (of_two == nullptr) return;
   set.add(
-      of_two, [](Translation& t) { translate_parts<2>(t, Operation); }, kOrdinary);
+      of_two, [](Translation& t) { translate_parts<2>(t, Operation); }, kOrdinary, InstructionClass::logic);
   set.add(
-      of_four, [](Translation& t) { translate_parts<4>(t, Operation); }, kOrdinary);
+      of_four, [](Translation& t) { translate_parts<4>(t, Operation); }, kOrdinary, InstructionClass::logic);
 }
 
 }  // namespace
@@ -353,7 +353,7 @@ void add_video_translators(InstructionSet& set) {
   add_both<Video::shift_left>(set, "vshl", nullptr, nullptr);
   add_both<Video::shift_right>(set, "vshr", nullptr, nullptr);
   add_both<Video::compare>(set, "vset", "vset2", "vset4");
-  set.add("vmad", translate_video_multiply, kOrdinary);
+  set.add("vmad", translate_video_multiply, kOrdinary, InstructionClass::multiply);
 }
 
 }  // namespace stagecraft::emulator::machine::alu

@@ -103,7 +103,7 @@ uint32_t uniform_tensor_address(const Fragment& fragment, const MemoryOperand& o
 }
 
 void add_tcgen05_operations(InstructionSet& set) {
-  set.add("tcgen05", translate, {.reach = Reach::own_cluster, .proxy = Proxy::async});
+  set.add("tcgen05", translate, {.reach = Reach::own_cluster, .proxy = Proxy::async}, InstructionClass::barrier);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -180,6 +180,6 @@ void translate_mma_sync(Translation& t) {
 
 }  // namespace
 
-void add_mma_sync(InstructionSet& set) { set.add("mma", translate_mma_sync, kOrdinary); }
+void add_mma_sync(InstructionSet& set) { set.add("mma", translate_mma_sync, kOrdinary, InstructionClass::warp_matrix); }
 
 }  // namespace stagecraft::emulator::machine

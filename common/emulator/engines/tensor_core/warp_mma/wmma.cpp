@@ -373,6 +373,15 @@ void translate_wmma(Translation& t) {
 
 }  // namespace
 
-void add_wmma(InstructionSet& set) { set.add("wmma", translate_wmma, kOrdinary); }
+void add_wmma(InstructionSet& set) {
+  // A fragment's words are loaded and stored one by one.
+  InstructionTraits transfers = kOrdinary;
+  transfers.further_operations = InstructionClass::memory;
+  // A product of 16 x 16 is two machine instructions of 16 x 8.
+  InstructionTraits multiplies = kOrdinary;
+  multiplies.machine_instructions = 2;
+  set.add("wmma", translate_wmma, transfers, InstructionClass::free);
+  set.add("wmma.mma", translate_wmma, multiplies, InstructionClass::warp_matrix);
+}
 
 }  // namespace stagecraft::emulator::machine

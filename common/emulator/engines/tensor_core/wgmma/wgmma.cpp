@@ -387,9 +387,10 @@ Outcome wait_for_accumulator(Fragment& fragment, const Op& op, LaneMask) {
 }  // namespace
 
 void add_wgmma(InstructionSet& set) {
-  set.add("wgmma", translate_wgmma, {.reach = Reach::own_cluster, .proxy = Proxy::async});
+  set.add("wgmma", translate_wgmma, {.reach = Reach::own_cluster, .proxy = Proxy::async}, InstructionClass::barrier);
   set.add("wgmma.mma_async", translate_wgmma,
-          {.reach = Reach::own_cluster, .proxy = Proxy::async, .result_guard = wait_for_accumulator});
+          {.reach = Reach::own_cluster, .proxy = Proxy::async, .result_guard = wait_for_accumulator},
+          InstructionClass::barrier);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -1,9 +1,11 @@
 // What is known about an instruction besides its translation. Each opcode states it where it is registered
-// (registration.hpp), so that nothing else has to know opcodes by their names.
+// (translation/registration.hpp), so that nothing else has to know opcodes by their names.
 #pragma once
 
 #include <cstdint>
 
+#include "emulator/chip/instruction_class.hpp"
+#include "emulator/ptx/module.hpp"
 #include "emulator/state/observer.hpp"
 #include "emulator/state/op.hpp"
 
@@ -29,6 +31,23 @@ enum class Flow : uint8_t {
   branches,  ///< the next one, but ptxas makes branches or calls of it, which part the block that it is in
   calls,     ///< the function that it calls, then the next one
   leaves,    ///< an instruction elsewhere, or none
+};
+
+/// The class of an instruction for the model of the chip's speed: the same for each of an opcode, or found by modifiers
+/// and operands. Which machine instructions ptxas makes of it is not known: it may need several or none.
+class TimingClass {
+ public:
+  using Find = InstructionClass (*)(const ptx::Instruction&);
+  constexpr TimingClass(InstructionClass same_for_all) : same_for_all_(same_for_all) {}
+  constexpr TimingClass(Find find) : find_(find) {}
+
+  InstructionClass of(const ptx::Instruction& instruction) const {
+    return find_ != nullptr ? find_(instruction) : same_for_all_;
+  }
+
+ private:
+  InstructionClass same_for_all_ = InstructionClass::other;
+  Find find_ = nullptr;
 };
 
 /// The defaults are what must be assumed of an instruction that states nothing: the safe side.
@@ -61,6 +80,11 @@ struct InstructionTraits {
   /// that waits for it. The translator puts one before each instruction that names such a register elsewhere;
   /// `immediate` is the register's offset.
   Handler result_guard = nullptr;
+
+  TimingClass timing = InstructionClass::other;  ///< entered by InstructionSet::add
+  /// Of the Ops after the first, where it becomes several, and of how many machine instructions the first one is.
+  InstructionClass further_operations = InstructionClass::free;
+  uint32_t machine_instructions = 1;
 };
 
 /// Whether other threads can notice the instruction, or it depends on how far they have come, where the program has no
