@@ -62,7 +62,8 @@ def emulator_sources(build, ninja):
     for name in ("emulator", level, "emulator_viewer"):
         for group in targets[name]["target_sources"]:
             sources += group.get("sources", []) + group.get("generated_sources", [])
-    made = [file for target in targets.values() if target["type"] == "custom" for file in target["filename"] if file in sources]
+    made = [file for target in targets.values() if target["type"] == "custom" for file in target["filename"]
+            if file in sources or file.endswith(".inc")]
     subprocess.run([ninja, "-C", build, "--quiet", *(os.path.relpath(file, build) for file in made)], check=True,
                    stdout=subprocess.DEVNULL)
     return [source for source in sources if source.endswith(".cpp")]
@@ -102,7 +103,7 @@ def command(*words):
 def ninja_file(build, output, emxx, ninja, optimise):
     """Returns the text of the file by which Ninja builds all of it."""
     cuda = cuda_home(build)
-    include = ["-isystem", output / "include", "-isystem", cuda / "include", f"-I{ROOT / 'common'}", "-include",
+    include = ["-isystem", output / "include", "-isystem", cuda / "include", f"-I{ROOT / 'common'}", f"-I{build / 'common'}", "-include",
                SOURCE / "wasm" / "compat.hpp"]
     html = output / "html"
     javascript = html / "playground.js"

@@ -2,8 +2,10 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 
 #include "emulator/host/processor_level.hpp"
+#include "emulator/settings/table.hpp"
 
 namespace stagecraft::emulator::machine {
 namespace {
@@ -31,8 +33,8 @@ int chosen_level() {
         kBuilt[0] == 4 ? "AVX-512" : "AVX2");
     std::exit(1);
   }
-  const char* wish = std::getenv("STAGECRAFT_ISA_LEVEL");
-  const int wished = wish == nullptr ? processor : std::atoi(wish);
+  const std::string_view wish = settings::word_of(settings::Setting::isa_level);
+  const int wished = wish.empty() ? processor : std::atoi(wish.data());
   return highest_up_to(wished < processor ? wished : processor);
 }
 

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 
 #include "emulator/engines/tensor_core/fused_sum.hpp"
 #include "emulator/host/isa_level.hpp"
+#include "emulator/settings/table.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -46,14 +44,6 @@ float round_sum(double sum, SumResult result) {
   return std::bit_cast<float>(bits | 1u);
 }
 
-bool read_plain_sums() {
-  const char* const wish = std::getenv("STAGECRAFT_MMA_SUMS");
-  if (wish == nullptr || *wish == '\0' || std::strcmp(wish, "fused") == 0) return false;
-  if (std::strcmp(wish, "plain") == 0) return true;
-  std::fprintf(stderr, "stagecraft: STAGECRAFT_MMA_SUMS is \"%s\", but must be plain or fused\n", wish);
-  std::exit(1);
-}
-
 }  // namespace
 
 int least_exponent(ElementFormat format) {
@@ -69,7 +59,7 @@ int least_exponent(ElementFormat format) {
 }
 
 FusedSum sum_of(ElementFormat a, ElementFormat b, SumResult result, int fraction_bits) {
-  static const bool plain = read_plain_sums();
+  static const bool plain = settings::word_of(settings::Setting::mma_sums) == "plain";
   return {plain ? 0 : fraction_bits, least_exponent(a), least_exponent(b), result};
 }
 

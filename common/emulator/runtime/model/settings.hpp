@@ -1,4 +1,4 @@
-// The environment variables of the emulated GPU, and the settings that they make.
+// What the environment variables of the emulated GPU ask for. emulator/settings/settings.ini lists them.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,6 @@
 #include "emulator/state/grid.hpp"
 
 namespace stagecraft::emulator::runtime {
-
-/// An environment variable of the emulated GPU.
-struct EnvironmentVariable {
-  const char* name;
-  std::string legal;       ///< its values, as the end of "STAGECRAFT_DEVICE is "b300", but must be "
-  bool is_setting = true;  ///< read_settings reads it, and `./stagecraft run` has an option of the same name
-};
-/// All of them. docs/emulator.md and `./stagecraft run --help` describe each; tests/interface/environment_test.cpp
-/// compares them with this list.
-const std::vector<EnvironmentVariable>& environment_variables();
 
 enum class ReportFormat { text, json };
 
@@ -54,7 +44,8 @@ struct ReplayedLaunch {
   machine::Schedule schedule;
 };
 
-/// Each member is named after its variable where that is not said.
+/// Each member is named after its variable where that is not said. What holds without the variable is what
+/// read_settings() returns; an object that is made otherwise has nothing switched on.
 struct Settings {
   const machine::Architecture* architecture = nullptr;  ///< STAGECRAFT_DEVICE; null when it is not set
   uint64_t seed = 0;                                    ///< of the schedule
@@ -62,23 +53,23 @@ struct Settings {
   bool explore_lanes = false;  ///< in some of them, lanes of a warp do not meet behind a branch
   std::optional<ReplayedLaunch> schedule;
   uint64_t exhaust = 0;  ///< interleavings of each launch that are explored at most; 0: none
-  machine::PreferredClusters preferred_clusters = machine::PreferredClusters::some;
-  std::vector<std::string> ptx;                     ///< files that replace images of the program
-  uint32_t threads = 1;                             ///< of the host, at most
-  uint64_t limit_cycles = 0;                        ///< of virtual time, of each launch; 0: none
-  bool progress = true;                             ///< a long launch shows on a terminal how far it has come
-  ReportFormat report_format = ReportFormat::text;  ///< STAGECRAFT_REPORT
-  std::string report_file;                          ///< appended to; empty for stderr
-  uint64_t host_memory = 0;                         ///< bytes that the process may use, at most; 0 for any
+  machine::PreferredClusters preferred_clusters{};
+  std::vector<std::string> ptx;  ///< files that replace images of the program
+  uint32_t threads = 1;          ///< of the host, at most
+  uint64_t limit_cycles = 0;     ///< of virtual time, of each launch; 0: none
+  bool progress = false;         ///< a long launch shows on a terminal how far it has come
+  ReportFormat report_format{};  ///< STAGECRAFT_REPORT
+  std::string report_file;       ///< appended to; empty for stderr
+  uint64_t host_memory = 0;      ///< bytes that the process may use, at most; 0 for any
   Checks checks;
   Counters counters;
   Timing timing;
   std::string timeline;  ///< "text" (with the reports), or the name of a file; empty for none
   /// A program that would exit with 0 exits with 1 after a kernel was diagnosed (STAGECRAFT_EXIT_STATUS).
-  bool strict_exit_status = true;
+  bool strict_exit_status = false;
   /// The launch of a kernel that ran to its end returns an error when a race or a missing fence was found
   /// (STAGECRAFT_FINDINGS). Otherwise the program goes on, as it may on a chip.
-  bool findings_are_errors = true;
+  bool findings_are_errors = false;
 
   /// Whether kernels must announce what they do to memory. Which interleavings are equivalent depends on that too.
   bool observes_memory() const {
