@@ -8,7 +8,8 @@ namespace stagecraft::emulator::machine {
 namespace {
 
 // Limits per block and per multiprocessor: CUDA C++ Programming Guide, "Technical Specifications per Compute
-// Capability"; those of the H200 also as cudaGetDeviceProperties returns them on the chip.
+// Capability"; those of the H200 also as cudaGetDeviceProperties returns them on the chip. The B200's clock is the
+// one at which SemiAnalysisAI/microbench-blackwell has measured.
 Architecture make_b200() {
   Architecture chip;
   chip.name = "NVIDIA B200 (emulated)";
@@ -24,7 +25,6 @@ Architecture make_b200() {
   chip.shared_per_multiprocessor = 228 * 1024;
   chip.shared_per_block = 48 * 1024;
   chip.shared_per_block_optin = 227 * 1024;
-  chip.shared_reserved = 1024;
   chip.registers_per_multiprocessor = 65536;
   chip.threads_per_multiprocessor = 2048;
   chip.blocks_per_multiprocessor = 32;

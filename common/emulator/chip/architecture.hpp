@@ -8,13 +8,16 @@
 
 namespace stagecraft::emulator::machine {
 
+/// Bytes of each block's shared memory that the system uses: the first user byte of its window is at 0x400.
+inline constexpr uint32_t kSharedReservedBytes = 1024;
+
 /// Limits of one chip, from its data sheet and from the CUDA programming guide's table of compute capabilities.
 struct Architecture {
   std::string name;    ///< as the device's name is reported
   std::string target;  ///< the PTX target it runs: "sm_100a"
   uint32_t major = 0, minor = 0;
   uint32_t multiprocessors = 0;
-  uint32_t clock_khz = 0;
+  uint32_t clock_khz = 0;  ///< the highest, as the device reports it
   uint32_t memory_clock_khz = 0;
   uint32_t memory_bus_bits = 0;
   uint64_t memory_bytes = 0;
@@ -22,7 +25,6 @@ struct Architecture {
   uint32_t shared_per_multiprocessor = 0;
   uint32_t shared_per_block = 0;        ///< without opting in: 48 KiB
   uint32_t shared_per_block_optin = 0;  ///< 227 KiB
-  uint32_t shared_reserved = 0;         ///< bytes of each block that the system uses: 1 KiB
   uint32_t registers_per_multiprocessor = 0;
   uint32_t threads_per_multiprocessor = 0;
   uint32_t blocks_per_multiprocessor = 0;
@@ -37,8 +39,8 @@ struct Architecture {
 //! [latencies]
 /// Virtual cycles between the issue of an operation and its completion. These are rough figures, for the order of
 /// events and for timelines; no claim about the chip's speed is based on them. Only the rate of multiply-accumulates is
-/// that of the chip. Sources: NVIDIA's dense bf16 rates, 2.25 PFLOP/s for a B200 of 148 multiprocessors (4096 each at
-/// 1.86 GHz), 989 TFLOP/s for an H200 of 132 (2048 each at 1.83 GHz).
+/// that of the chip: NVIDIA's dense bf16 rates, 2.25 PFLOP/s for a B200 and 989 TFLOP/s for an H200, are so many on
+/// each multiprocessor in each cycle of a clock somewhat below the highest.
 struct Latencies {
   uint32_t global_load = 400;  ///< of a cp.async
   uint32_t bulk_copy = 700;    ///< until the first byte of a bulk or tensor copy

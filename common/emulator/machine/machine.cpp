@@ -34,18 +34,7 @@ std::unique_ptr<Kernel> Machine::translate(const ModuleImage& image, const ptx::
 }
 
 Residency Machine::residency(const Kernel& kernel, Extent3 block, uint32_t dynamic_shared_bytes) const {
-  const auto warps = static_cast<uint32_t>((block.count() + kWarpSize - 1) / kWarpSize);
-  const uint32_t shared = kSharedReservedBytes + kernel.static_shared_bytes + dynamic_shared_bytes;
-  const uint32_t registers = kernel.machine_registers_of(warps);
-  Residency result{architecture_.blocks_per_multiprocessor, "blocks"};
-  const auto limit = [&](uint32_t available, uint32_t needed, const char* what) {
-    if (needed == 0 || available / needed >= result.blocks) return;
-    result = {available / needed, what};
-  };
-  limit(architecture_.threads_per_multiprocessor, warps * kWarpSize, "threads");
-  limit(architecture_.shared_per_multiprocessor, shared, "shared memory");
-  limit(architecture_.registers_per_multiprocessor, registers, "registers");
-  return result;
+  return residency_of(resources_of(architecture_), resources_of_block(kernel, block.count(), dynamic_shared_bytes));
 }
 
 LaunchResult Machine::launch(const LaunchRequest& request, const std::vector<Observer*>& observers,

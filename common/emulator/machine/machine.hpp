@@ -18,12 +18,6 @@
 
 namespace stagecraft::emulator::machine {
 
-/// How many blocks of a launch fit on one multiprocessor, and what sets the limit.
-struct Residency {
-  uint32_t blocks = 0;
-  std::string limited_by;  ///< "shared memory", "threads", "registers", "blocks"
-};
-
 class Machine {
  public:
   explicit Machine(const Architecture& architecture);

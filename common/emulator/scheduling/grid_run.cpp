@@ -57,9 +57,9 @@ std::string_view name_of(FaultKind kind) {
 GridRun::GridRun(Grid& grid, RunResult& result, std::function<GoOn(Cycle)> goes_on)
     : grid_(grid), result_(result), goes_on_(std::move(goes_on)), random_(grid.request->seed) {
   const LaunchRequest& request = *grid.request;
-  warps_per_block_ = static_cast<uint32_t>((request.block.count() + kWarpSize - 1) / kWarpSize);
-  block_registers_ = grid.kernel->machine_registers_of(warps_per_block_);
-  block_shared_ = kSharedReservedBytes + grid.kernel->static_shared_bytes + request.dynamic_shared_bytes;
+  warps_per_block_ = warps_of(request.block.count());
+  multiprocessor_ = resources_of(*grid.architecture);
+  each_block_ = resources_of_block(*grid.kernel, request.block.count(), request.dynamic_shared_bytes);
   grid.region_count = request.grid.count() / request.region().count();
 }
 
@@ -137,7 +137,7 @@ void GridRun::run_in_time() {
       }
     } else if (status == Status::stuck) {
       const bool others_may_help = std::any_of(current_->blocks.begin(), current_->blocks.end(), [](const auto& block) {
-        return !block->sm->waiting_for_tensor_memory.empty() && block->sm->blocks > 1;
+        return !block->sm->waiting_for_tensor_memory.empty() && block->sm->in_use.blocks > 1;
       });
       if (!others_may_help) {
         report_stuck(*current_, current_->now);
@@ -177,12 +177,14 @@ std::vector<Sm*> GridRun::find_room() const {
   const auto planned_on = [&](const Sm& sm) -> uint32_t& {
     return planned[static_cast<size_t>(&sm - grid_.sms.data())];
   };
-  const auto load = [&](const Sm& sm) { return sm.blocks + planned_on(sm); };
+  const auto load = [&](const Sm& sm) { return sm.in_use.blocks + planned_on(sm); };
   for (uint64_t rank = 0; rank < blocks; rank += together) {
     Sm* best = nullptr;
     for (size_t first = 0; first + together <= grid_.sms.size(); first += together) {
       Sm& sm = grid_.sms[first];
-      const auto fits = [&](const Sm& each) { return has_room(each, planned_on(each) + 1); };
+      const auto fits = [&](const Sm& each) {
+        return has_room(multiprocessor_, each.in_use, each_block_, planned_on(each) + 1);
+      };
       if (!fits(sm) || !fits(grid_.sms[first + together - 1])) continue;
       if (best == nullptr || load(sm) < load(*best) || (load(sm) == load(*best) && sm.free_at < best->free_at)) {
         best = &sm;
@@ -196,14 +198,6 @@ std::vector<Sm*> GridRun::find_room() const {
     }
   }
   return chosen;
-}
-
-bool GridRun::has_room(const Sm& sm, uint32_t blocks) const {
-  const Architecture& chip = *grid_.architecture;
-  return sm.blocks + blocks <= chip.blocks_per_multiprocessor &&
-         sm.threads + blocks * warps_per_block_ * kWarpSize <= chip.threads_per_multiprocessor &&
-         sm.shared_bytes + blocks * block_shared_ <= chip.shared_per_multiprocessor &&
-         sm.registers + blocks * block_registers_ <= chip.registers_per_multiprocessor;
 }
 
 std::unique_ptr<Cluster> GridRun::start_cluster(const std::vector<Sm*>& sms, Cycle at) {
@@ -248,7 +242,7 @@ void GridRun::start_block(Cluster& cluster, uint32_t rank, Sm& sm, Cycle at) {
   const Extent3 inside = position(rank, cluster.shape);
   block.index = {cluster.first_block.x + inside.x, cluster.first_block.y + inside.y, cluster.first_block.z + inside.z};
   // What a program reads before it writes must not look like data: all ones is not a number in any float type.
-  block.shared.assign(block_shared_, std::byte{0xff});
+  block.shared.assign(each_block_.shared_bytes, std::byte{0xff});
   block.named_barriers = {};
   block.mbarriers = {};
   block.bulk_groups.clear();
@@ -260,10 +254,7 @@ void GridRun::start_block(Cluster& cluster, uint32_t rank, Sm& sm, Cycle at) {
   block.exited = false;
   block.has_seen_no_cluster_left = false;
   block.live_warps = warps_per_block_;
-  ++sm.blocks;
-  sm.threads += warps_per_block_ * kWarpSize;
-  sm.shared_bytes += block_shared_;
-  sm.registers += block_registers_;
+  sm.in_use += each_block_;
   if (kernel.uses_tensor_memory && grid_.architecture->has_tensor_memory() && sm.tensor_memory == nullptr) {
     sm.tensor_memory = std::make_unique<TensorMemory>();
   }
@@ -290,10 +281,7 @@ void GridRun::finish_block(Block& block) {
   --block.cluster->live_blocks;
   ++result_.progress.blocks_done;
   --result_.progress.blocks_running;
-  --sm.blocks;
-  sm.threads -= warps_per_block_ * kWarpSize;
-  sm.shared_bytes -= block_shared_;
-  sm.registers -= block_registers_;
+  sm.in_use -= each_block_;
   Cycle end = 0;
   for (const Warp& warp : block.warps) end = std::max(end, warp.clock);
   sm.free_at = std::max(sm.free_at, end);

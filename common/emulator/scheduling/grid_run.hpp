@@ -88,7 +88,6 @@ class GridRun {
   Warp* next_warp(Cluster& cluster);
   /// Returns the multiprocessors that the next cluster's blocks would go to; empty when there is no room.
   std::vector<Sm*> find_room() const;
-  bool has_room(const Sm& sm, uint32_t blocks) const;
   void report(const Fault& fault, const Cluster& cluster);
   /// A report that observers complete.
   Diagnostic new_report(const char* kind, const char* message) const;
@@ -108,8 +107,7 @@ class GridRun {
   std::unordered_map<const Cluster*, EndlessLoopDetector> loops_;
   std::mt19937_64 random_;
   uint32_t turns_ = 0;
-  uint32_t block_registers_ = 0;  ///< machine registers of one block, as they are allocated
-  uint32_t block_shared_ = 0;     ///< bytes, including those that the system reserves
+  BlockResources multiprocessor_, each_block_;  ///< what the one has and the other takes
   uint32_t warps_per_block_ = 0;
   std::vector<std::unique_ptr<Block>> spare_blocks_;
 };

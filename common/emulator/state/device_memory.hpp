@@ -32,7 +32,6 @@ inline constexpr uint32_t kSharedRankShift = 24;  ///< own address = rank << 24 
 /// (cooperative_groups/details/memory.h). It is in the first KiB of a block's window, which the system reserves; where
 /// exactly is not documented.
 inline constexpr uint32_t kSharedScratch = 512;
-inline constexpr uint32_t kSharedReservedBytes = 1024;  ///< the first user byte of a block's window is at 0x400
 
 /// Addresses that begin with these bits are device memory; no allocation is partly there.
 inline constexpr uint32_t kDeviceShift = 44;

@@ -33,6 +33,7 @@
 #include "emulator/state/mbarrier_table.hpp"
 #include "emulator/state/observer.hpp"
 #include "emulator/state/register_pool.hpp"
+#include "emulator/state/residency.hpp"
 #include "emulator/state/tcgen05_pair_calls.hpp"
 #include "emulator/state/tensor_memory.hpp"
 
@@ -162,8 +163,8 @@ struct NamedBarrier {
 /// One streaming multiprocessor: what its resident blocks share.
 struct Sm {
   uint32_t index = 0;
-  uint32_t shared_bytes = 0, threads = 0, blocks = 0, registers = 0;  ///< in use
-  std::unique_ptr<TensorMemory> tensor_memory;                        ///< null where the chip has none
+  BlockResources in_use;
+  std::unique_ptr<TensorMemory> tensor_memory;  ///< null where the chip has none
   std::vector<Fragment*> waiting_for_tensor_memory;
   Cycle free_at = 0;
 };

@@ -89,7 +89,7 @@ uint32_t Kernel::launch_registers() const {
   // for the warps of the fewest blocks, in fours, in units of 8; but no more than any setmaxnreg asks for, nor than
   // 255.
   constexpr uint32_t kOfMultiprocessor = 2048, kUnit = 8, kMost = 255;  // for each lane of a warp
-  const auto warps = static_cast<uint32_t>((uint64_t{extents.x} * extents.y * extents.z + kWarpSize - 1) / kWarpSize);
+  const uint32_t warps = warps_of(uint64_t{extents.x} * extents.y * extents.z);
   const uint32_t resident = (warps * entry->min_blocks_per_sm + 3) / 4 * 4;
   return std::min({kOfMultiprocessor / resident / kUnit * kUnit, most_registers_asked(*entry), kMost});
 }

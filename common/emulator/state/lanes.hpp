@@ -8,6 +8,9 @@ namespace stagecraft::emulator::machine {
 
 inline constexpr uint32_t kWarpSize = 32;
 
+/// The warps that hold so many threads of a block.
+inline uint32_t warps_of(uint64_t threads) { return static_cast<uint32_t>((threads + kWarpSize - 1) / kWarpSize); }
+
 /// Bit i stands for lane i of a warp.
 using LaneMask = uint32_t;
 inline constexpr LaneMask kAllLanes = 0xffffffffu;

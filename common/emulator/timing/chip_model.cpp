@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "emulator/chip/architecture.hpp"
+
 namespace stagecraft::emulator::timing {
 namespace {
 
@@ -99,11 +101,13 @@ void set_instruction_costs(ChipModel& chip) {
 }
 
 /// Sources: in tests/silicon/results, nvidia-h200-2026-11-22.jsonl and, where "contention" is said, the file that ends
-/// in that; where "memory-load" is said, nvidia-h200-2026-11-23-memory-load.jsonl. GB/s are at 1.98 GHz.
+/// in that; where "memory-load" is said, nvidia-h200-2026-11-23-memory-load.jsonl. GB/s are at the highest clock.
 ChipModel make_h200() {
+  const machine::Architecture& measured = machine::h200();
+  const double gigahertz = measured.clock_khz / 1e6;
   ChipModel chip;
   chip.name = "H200";
-  chip.multiprocessors = 132;
+  chip.multiprocessors = measured.multiprocessors;
   // joined-requests-counters, `together in clusters` and `multiprocessors 0 and ...`; the halves are those that
   // `correlation of L2 latencies by line` tells apart. Other H200 may lack other multiprocessors.
   chip.groups = {{0, {0, 8, 16, 24, 62, 63, 64, 65}}};
@@ -129,9 +133,9 @@ ChipModel make_h200() {
   chip.overlapping = 1077;
   chip.overlapping_in_graph = 824;
   chip.next_block = 346;
-  // nvidia-h100-2026-11-26-blocks, `mean time between starts of blocks of an SM`: 157 cycles on all 132, 82 where only
-  // 66 get blocks. Those that a grid begins with are not as slow: placement, 1056 of them start within 128 ns.
-  chip.block_rate = 132 / 157.;
+  // nvidia-h100-2026-11-26-blocks, `mean time between starts of blocks of an SM`: 157 cycles on all, 82 where only
+  // half get blocks. Those that a grid begins with are not as slow: placement, 1056 of them start within 128 ns.
+  chip.block_rate = chip.multiprocessors / 157.;
 
   // branches: a turn of 2 to 16 FFMA takes a warp alone 28 cycles: 5 from the counter to the comparison, 4 of the
   // comparison, 9 until the branch issues, and 10 until what it goes to does; a turn of 32 FFMA, 9 more than it issues.
@@ -150,17 +154,17 @@ ChipModel make_h200() {
   chip.l1_latency = 33;
   chip.l2_latency = 281;
   chip.dram_latency = 659;
-  chip.l1_bytes_capacity = 192 << 10;  // `load latency, L1, 192 KiB` is the first that is longer
-  chip.l2_half_capacity = 30 << 20;    // `load latency, ring of 28 MiB` is the last that one half holds
+  chip.l1_bytes_capacity = 192 << 10;             // `load latency, L1, 192 KiB` is the first that is longer
+  chip.l2_half_capacity = measured.l2_bytes / 2;  // `load latency, ring of 28 MiB` is the last that one half holds
   chip.l2_far_latency = 361;  // `load latency, ring of 48 MiB`: 510, of which half comes from there, and half from DRAM
   // distances: `load latency, L2, by SM`, the pairs of a group less the mean of all, in the mean of the groups.
   chip.l2_distance = {1.6, 4, 9.2, -3.5, -1, 3.5, -8.5, -6, 2.6};
-  // That L2 does not slow down with the multiprocessors is an assumption; it was measured at 1.98 GHz.
+  // That L2 does not slow down with the multiprocessors is an assumption; it was measured at the highest clock.
   // 14-steps-8192-ncu of chapter 15, one_warpgroup<4> at 4096: 2.91 GB in 321.5 us were 75.6% of `lts__throughput`.
   chip.l2_rate = 11970;
   // joined-requests: `two GPCs`, where the larger one is the limit, 16 multiprocessors with 39.5 bytes a cycle each;
   // and `each alone`, of 16 KiB, where those of 18 get 35.0.
-  chip.group_rate = 632 * 1.98;
+  chip.group_rate = 632 * gigahertz;
   // joined-requests-counters: of pairs in a GPC with a skew of 50, 100 and 150 cycles, 80%, 3% and 0% are joined, also
   // while others load the path (`pairs of two TPCs of a GPC, the others load L2`: nothing is joined from 100 on).
   // Groups of 8 and 16, and all at once, read a quarter of what they ask for.
@@ -172,7 +176,7 @@ ChipModel make_h200() {
   chip.l2_write_rate = 4640;  // `store rate, whole chip`
   chip.dram_rate = 4720;      // memory-load: `load latency under load, DRAM, 64 warps`, 512 bytes, rate: 18.07
   // memory-load: `loads from L2 of 4 bytes a lane, lanes 128 bytes apart, 132 SMs`: 46.8 cycles for 32 lines.
-  chip.l2_line_rate = 132 * 32 / 46.8 * 1.98;
+  chip.l2_line_rate = chip.multiprocessors * 32 / 46.8 * gigahertz;
   // memory-load: `load latency under load, DRAM`: 75, 147 and 273 cycles more than alone at 55, 76 and 88% of the rate,
   // as where requests for a bank that is busy for 95 cycles wait (S u / (2 - 2u)).
   chip.dram_bank = 48;
@@ -226,7 +230,7 @@ ChipModel make_h200() {
 
 /// Sources: SemiAnalysisAI/microbench-blackwell for tcgen05.mma (umma_latency/lat_results_full.csv,
 /// umma_throughput/tput_results_full.csv), whether copies and products share a port (cutlass_gemm_mainloop/results.csv:
-/// 128 x 128 x 64 from 7 stages on takes 405 cycles at 1.965 GHz, and 512 would be needed at 128 bytes a cycle), the
+/// 128 x 128 x 64 from 7 stages on takes 405 cycles, and 512 would be needed at 128 bytes a cycle), the
 /// rate of DRAM (compare_mem_throughput/ldgsts_tput.csv) and that of L2, for which no other figure was found
 /// (tma2dmcast_throughput/tma2dmcast_sweep_results.csv: where 4 and 8 blocks of different clusters read the same tiles,
 /// `lts_sectors_tex_read` over the time is 14.2 TB/s, with DRAM at 68 and 49% of its rate). Everything else is
@@ -234,7 +238,7 @@ ChipModel make_h200() {
 ChipModel make_b200() {
   ChipModel chip = make_h200();
   chip.name = "B200";
-  chip.multiprocessors = 148;
+  chip.multiprocessors = machine::b200().multiprocessors;
   // An assumption: eight groups as equal as can be.
   chip.groups.assign(8, {});
   for (uint32_t pair = 0; pair < chip.multiprocessors / 2; ++pair) {
@@ -242,7 +246,8 @@ ChipModel make_b200() {
     chip.groups[pair % 8].pairs.push_back(pair);
   }
   chip.lone_pairs.clear();
-  // An assumption: the clock at which NVIDIA's 2.25 PFLOP/s hold. Nothing was found about the clock under load.
+  // An assumption: about the clock at which NVIDIA's 2.25 PFLOP/s hold, which is 1856 MHz (4096
+  // multiply-accumulates a cycle on each multiprocessor). Nothing was found about the clock under load.
   chip.burst_clock = chip.sustained_clock = {{0.0, 1850, 1850}, {1.0, 1850, 1850}};
   // An assumption: what else L2 does is as much faster as its reads.
   const double more = 14200. / chip.l2_rate;
@@ -253,7 +258,7 @@ ChipModel make_b200() {
   chip.atomic_sector_rate *= more;
   chip.atomic_return_rate *= more;
   chip.atomic_slices = static_cast<uint32_t>(chip.atomic_slices * more);
-  chip.l2_half_capacity = 63 << 20;  // half of 126 MiB, as on Hopper
+  chip.l2_half_capacity = machine::b200().l2_bytes / 2;  // as on Hopper
   // compare_mem_latency/ldgsts_lat_results.csv, cp.async of one warp with 8 bytes a lane from DRAM: a median of 1171
   // cycles, where an H200 takes 765; and at least 376 of four warps, where an H200 takes 327 from L2.
   constexpr double more_of_l2 = 376 - 327, more_of_dram = 1171 - 765;

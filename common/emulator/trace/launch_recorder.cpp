@@ -104,7 +104,7 @@ size_t LaunchRecorder::index_of(const machine::Fragment& fragment) const {
 
 void LaunchRecorder::grid_started(const machine::Grid& grid) {
   grid_ = &grid;
-  warps_per_block_ = static_cast<uint32_t>((grid.request->block.count() + machine::kWarpSize - 1) / machine::kWarpSize);
+  warps_per_block_ = machine::warps_of(grid.request->block.count());
   recording_.begin(grid);
   code_ = &recording_.code();
   for (const timing::Instruction& each : *code_) jumps_.push_back(each.kind == timing::InstructionClass::control);

@@ -37,8 +37,7 @@ void LaunchRecording::begin(const machine::Grid& grid) {
   if (!kernel_->machine_code.empty()) {
     trace_.machine_code = std::make_shared<const timing::MachineCode>(describe_machine_code(*kernel_));
   }
-  trace_.warps_per_block =
-      static_cast<uint32_t>((grid.request->block.count() + machine::kWarpSize - 1) / machine::kWarpSize);
+  trace_.warps_per_block = machine::warps_of(grid.request->block.count());
   if (resident_ == 0) return;
   const uint64_t cluster = std::max<uint64_t>(grid.request->cluster.count(), 1);
   most_of_cluster_ = kMost * cluster / std::min(resident_, std::max<uint64_t>(blocks_, 1));

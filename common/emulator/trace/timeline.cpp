@@ -50,7 +50,7 @@ void Timeline::grid_started(const machine::Grid& grid) {
   cluster_ = nullptr;
   dynamic_shared_bytes_ = grid.request->dynamic_shared_bytes;
   blocks_ = static_cast<uint32_t>(grid.request->region().count());
-  warps_per_block_ = static_cast<uint32_t>((grid.request->block.count() + machine::kWarpSize - 1) / machine::kWarpSize);
+  warps_per_block_ = machine::warps_of(grid.request->block.count());
   warps_.assign(size_t{blocks_} * warps_per_block_, {});
   waiting_.assign(warps_.size(), false);
   meeting_.assign(warps_.size(), {-1, kNowhere});

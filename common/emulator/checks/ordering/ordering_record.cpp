@@ -9,7 +9,7 @@ namespace {
 ClusterOrder order_for(const machine::Cluster& cluster) {
   const auto threads = static_cast<uint32_t>(cluster.grid->request->block.count());
   const auto blocks = static_cast<uint32_t>(cluster.shape.count());
-  return {blocks, (threads + machine::kWarpSize - 1) / machine::kWarpSize, threads};
+  return {blocks, machine::warps_of(threads), threads};
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ std::optional<int> device_attribute(const machine::Architecture& chip, int attri
     case cudaDevAttrComputeCapabilityMinor: return number(chip.minor);
     case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return number(chip.shared_per_multiprocessor);
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: return number(chip.shared_per_block_optin);
-    case cudaDevAttrReservedSharedMemoryPerBlock: return number(chip.shared_reserved);
+    case cudaDevAttrReservedSharedMemoryPerBlock: return number(machine::kSharedReservedBytes);
     case cudaDevAttrMaxBlocksPerMultiprocessor: return number(chip.blocks_per_multiprocessor);
     case cudaDevAttrAsyncEngineCount: return 3;
     case cudaDevAttrSingleToDoublePrecisionPerfRatio: return 2;
@@ -170,7 +170,7 @@ cudaDeviceProp device_properties(const machine::Architecture& chip) {
   properties.cooperativeLaunch = value(cudaDevAttrCooperativeLaunch);
   properties.sharedMemPerBlockOptin = chip.shared_per_block_optin;
   properties.maxBlocksPerMultiProcessor = value(cudaDevAttrMaxBlocksPerMultiprocessor);
-  properties.reservedSharedMemPerBlock = chip.shared_reserved;
+  properties.reservedSharedMemPerBlock = machine::kSharedReservedBytes;
   properties.memoryPoolsSupported = value(cudaDevAttrMemoryPoolsSupported);
   properties.clusterLaunch = value(cudaDevAttrClusterLaunch);
   properties.textureAlignment = static_cast<size_t>(value(cudaDevAttrTextureAlignment));

@@ -41,10 +41,6 @@ void check_extents(const machine::Architecture& chip, const machine::Kernel& ker
   }
 }
 
-uint32_t warps_of(uint64_t threads) {
-  return static_cast<uint32_t>((threads + machine::kWarpSize - 1) / machine::kWarpSize);
-}
-
 void check_threads(const machine::Architecture& chip, const machine::Kernel& kernel, Extent3 block) {
   const ptx::Extents required = kernel.entry->required_threads;
   if (required.x != 0 && block != Extent3{required.x, required.y, required.z}) {
@@ -58,7 +54,7 @@ void check_threads(const machine::Architecture& chip, const machine::Kernel& ker
     refuse(cudaErrorInvalidValue, kernel,
            fmt::format("a block of {} threads, but its __launch_bounds__ promise at most {}", block.count(), most));
   }
-  const uint64_t registers = kernel.machine_registers_of(warps_of(block.count()));
+  const uint64_t registers = kernel.machine_registers_of(machine::warps_of(block.count()));
   if (registers > chip.registers_per_multiprocessor) {
     refuse(
         cudaErrorLaunchOutOfResources, kernel,
@@ -236,7 +232,7 @@ FunctionLimits limits_of(State& state, const Function& function, const machine::
     limits.max_threads = static_cast<uint32_t>(std::min<uint64_t>(limits.max_threads, most));
   }
   while (limits.max_threads > machine::kWarpSize &&
-         kernel.machine_registers_of(warps_of(limits.max_threads)) > chip.registers_per_multiprocessor) {
+         kernel.machine_registers_of(machine::warps_of(limits.max_threads)) > chip.registers_per_multiprocessor) {
     limits.max_threads -= machine::kWarpSize;
   }
   const uint32_t taken = kernel.static_shared_bytes;
