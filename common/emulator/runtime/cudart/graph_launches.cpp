@@ -77,8 +77,9 @@ cudaError_t run_graph(const Graph& graph, cudaStream_t stream) {
     } else if (const auto* conditional = std::get_if<ConditionalWork>(&node->work)) {
       error = run_conditional(*conditional, stream);
     } else {
-      error = run_call("cudaGraphLaunch", Needs::device,
-                       [&](State& state) { perform(state, state.streams.require(stream), node->work); });
+      error = run_call("cudaGraphLaunch", Needs::device, [&](State& state) {
+        perform(state, state.streams.require(stream), node->work, /*in_graph=*/true);
+      });
     }
   }
   return error;

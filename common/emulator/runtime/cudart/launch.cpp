@@ -2,6 +2,7 @@
 #include "emulator/runtime/model/launch.hpp"
 
 #include "emulator/runtime/model/api_call.hpp"
+#include "emulator/runtime/model/submission.hpp"
 
 using namespace stagecraft::emulator::runtime;
 
@@ -10,22 +11,20 @@ extern "C" {
 cudaError_t cudaLaunchKernel(const void* func, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
                              cudaStream_t stream) {
   return run_call("cudaLaunchKernel", Needs::device, [&](State& state) {
-    submit_launch(state,
-                  prepare_launch(state, func, plain_configuration(grid, block, shared_bytes, stream), arguments));
+    submit(state, prepare_launch(state, func, plain_configuration(grid, block, shared_bytes, stream), arguments));
   });
 }
 
 cudaError_t cudaLaunchCooperativeKernel(const void* func, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
                                         cudaStream_t stream) {
   return run_call("cudaLaunchCooperativeKernel", Needs::device, [&](State& state) {
-    submit_launch(state,
-                  prepare_launch(state, func, plain_configuration(grid, block, shared_bytes, stream, true), arguments));
+    submit(state, prepare_launch(state, func, plain_configuration(grid, block, shared_bytes, stream, true), arguments));
   });
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* func, void** arguments) {
   return run_call("cudaLaunchKernelExC", Needs::device, [&](State& state) {
-    submit_launch(state, prepare_launch(state, func, read_configuration(*required(config, "config")), arguments));
+    submit(state, prepare_launch(state, func, read_configuration(*required(config, "config")), arguments));
   });
 }
 

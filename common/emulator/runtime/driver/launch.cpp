@@ -4,6 +4,7 @@
 #include "emulator/runtime/driver/runtime_calls.hpp"
 #include "emulator/runtime/model/api_call.hpp"
 #include "emulator/runtime/model/occupancy.hpp"
+#include "emulator/runtime/model/submission.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 CUresult launch_for(const char* name, CUfunction function, const std::function<LaunchConfiguration()>& configuration,
                     void** parameters, void** extra) {
   return run_driver_call(name, Needs::device, [&](State& state) {
-    submit_launch(state, prepare_launch(state, function, configuration(), parameters, extra));
+    submit(state, prepare_launch(state, function, configuration(), parameters, extra));
   });
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "emulator/runtime/model/grid_runs.hpp"
 #include "emulator/runtime/model/host_access.hpp"
 #include "emulator/runtime/model/state.hpp"
 
@@ -124,12 +123,13 @@ void check_preferred_cluster(const machine::Architecture& chip, const Function& 
   check_cluster(chip, function, kernel, configuration, preferred);
 }
 
+/// The blocks of a cooperative grid must all run at once.
 void check_residency(State& state, const machine::Kernel& kernel, const LaunchConfiguration& configuration) {
   const machine::Architecture& chip = state.architecture();
   const machine::Residency residency =
       state.machine().residency(kernel, configuration.block, static_cast<uint32_t>(configuration.dynamic_shared_bytes));
   const uint64_t most = uint64_t{residency.blocks} * chip.multiprocessors;
-  if (configuration.cooperative && configuration.grid.count() > most) {
+  if (configuration.grid.count() > most) {
     refuse(cudaErrorCooperativeLaunchTooLarge, kernel,
            fmt::format(
                "a cooperative grid of {} blocks; at most {} run at once ({} on each of {} multiprocessors, limited "
@@ -138,16 +138,37 @@ void check_residency(State& state, const machine::Kernel& kernel, const LaunchCo
   }
 }
 
-/// Checks all of a configuration.
-void check_configuration(State& state, const Function& function, const machine::Kernel& kernel,
-                         const LaunchConfiguration& configuration) {
+/// Checks all of a configuration and returns the cluster that the launch has.
+Extent3 check_configuration(State& state, const Function& function, const machine::Kernel& kernel,
+                            const LaunchConfiguration& configuration) {
   const machine::Architecture& chip = state.architecture();
   check_extents(chip, kernel, configuration);
   check_threads(chip, kernel, configuration.block);
   check_shared(state, function, kernel, configuration.dynamic_shared_bytes);
-  check_cluster(chip, function, kernel, configuration, cluster_of(function, kernel, configuration));
+  const Extent3 cluster = cluster_of(function, kernel, configuration);
+  check_cluster(chip, function, kernel, configuration, cluster);
   check_preferred_cluster(chip, function, kernel, configuration);
-  check_residency(state, kernel, configuration);
+  if (configuration.cooperative) check_residency(state, kernel, configuration);
+  return cluster;
+}
+
+/// What the machine is asked for, but for the parameters.
+machine::LaunchRequest request_of(State& state, const machine::Kernel& kernel, const LaunchConfiguration& configuration,
+                                  Extent3 cluster) {
+  machine::LaunchRequest request;
+  request.kernel = &kernel;
+  request.grid = configuration.grid;
+  request.block = configuration.block;
+  request.cluster = cluster;
+  if (uses_preferred_cluster(state.architecture(), configuration)) {
+    request.preferred_cluster = configuration.preferred_cluster;
+    request.preferred_clusters = state.settings().preferred_clusters;
+  }
+  request.explicit_cluster = configuration.has_cluster || kernel.entry->cluster.x != 0;
+  request.cooperative = configuration.cooperative;
+  request.dynamic_shared_bytes = static_cast<uint32_t>(configuration.dynamic_shared_bytes);
+  request.seed = state.settings().seed;
+  return request;
 }
 
 std::vector<std::byte> pack(const machine::Kernel& kernel, void* const* arguments) {
@@ -211,15 +232,6 @@ std::vector<std::byte> pack_extra(const machine::Kernel& kernel, void* const* ex
   return {buffer, buffer + kernel.parameter_bytes};
 }
 
-/// Whether a kernel may begin before the one before it in its stream has ended.
-bool may_overlap(const LaunchConfiguration& configuration) {
-  return std::any_of(configuration.attributes.begin(), configuration.attributes.end(),
-                     [](const cudaLaunchAttribute& attribute) {
-                       return attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization &&
-                              attribute.val.programmaticStreamSerializationAllowed != 0;
-                     });
-}
-
 }  // namespace
 
 FunctionLimits limits_of(State& state, const Function& function, const machine::Kernel& kernel) {
@@ -267,60 +279,26 @@ KernelWork prepare_launch(State& state, const void* stub_or_handle, LaunchConfig
   KernelWork work{stub_or_handle, &require_function(state, stub_or_handle), std::move(configuration), {}};
   const machine::Kernel& kernel = work.function->module->kernel(*work.function, state.machine());
   state.streams.require(work.configuration.stream);
-  check_configuration(state, *work.function, kernel, work.configuration);
+  const Extent3 cluster = check_configuration(state, *work.function, kernel, work.configuration);
   if (arguments != nullptr && extra != nullptr) {
     throw ApiError(cudaErrorInvalidValue, "both kernelParams and extra are given; one must be null");
   }
-  work.parameters = extra == nullptr ? pack(kernel, arguments) : pack_extra(kernel, extra);
+  work.request = request_of(state, kernel, work.configuration, cluster);
+  work.request.parameters = extra == nullptr ? pack(kernel, arguments) : pack_extra(kernel, extra);
+  return work;
+}
+
+KernelWork prepare_again(State& state, KernelWork work) {
+  const machine::Kernel& kernel = work.function->module->kernel(*work.function, state.machine());
+  std::vector<std::byte> parameters = std::move(work.request.parameters);
+  work.request = request_of(state, kernel, work.configuration, cluster_of(*work.function, kernel, work.configuration));
+  work.request.parameters = std::move(parameters);
   return work;
 }
 
 void check_launch(State& state, const KernelWork& work) {
   const machine::Kernel& kernel = work.function->module->kernel(*work.function, state.machine());
   check_configuration(state, *work.function, kernel, work.configuration);
-}
-
-Cost run_kernel(State& state, Stream& stream, const KernelWork& work, bool in_graph) {
-  if (const auto fault = state.fault()) throw ApiError(*fault, "");
-  const machine::Kernel& kernel = work.function->module->kernel(*work.function, state.machine());
-  machine::LaunchRequest request;
-  request.kernel = &kernel;
-  request.grid = work.configuration.grid;
-  request.block = work.configuration.block;
-  request.cluster = cluster_of(*work.function, kernel, work.configuration);
-  if (uses_preferred_cluster(state.architecture(), work.configuration)) {
-    request.preferred_cluster = work.configuration.preferred_cluster;
-    request.preferred_clusters = state.settings().preferred_clusters;
-  }
-  request.explicit_cluster = work.configuration.has_cluster || kernel.entry->cluster.x != 0;
-  request.cooperative = work.configuration.cooperative;
-  request.dynamic_shared_bytes = static_cast<uint32_t>(work.configuration.dynamic_shared_bytes);
-  request.parameters = work.parameters;
-  request.seed = state.settings().seed;
-  if (state.settings().checks.global) {
-    state.global_history.begin(state.streams.begin(stream, true, may_overlap(work.configuration)),
-                               fmt::format("kernel {}", kernel.display_name), true);
-  }
-  return run_grid(state, std::move(request), {.in_graph = in_graph, .overlaps = may_overlap(work.configuration)});
-}
-
-void submit_launch(State& state, KernelWork work) {
-  Stream& stream = state.streams.require_for_work(work.configuration.stream);
-  // The kernel has ended here, and so has the part of it that an event stands for.
-  std::vector<Event*> events;
-  for (const cudaLaunchAttribute& attribute : work.configuration.attributes) {
-    if (attribute.id == cudaLaunchAttributeProgrammaticEvent) {
-      events.push_back(&state.streams.require_event(attribute.val.programmaticEvent.event));
-    } else if (attribute.id == cudaLaunchAttributeLaunchCompletionEvent) {
-      events.push_back(&state.streams.require_event(attribute.val.launchCompletionEvent.event));
-    }
-  }
-  if (stream.capture != nullptr) {
-    state.streams.capture(stream, std::move(work));
-  } else {
-    state.streams.work(stream, run_kernel(state, stream, work, /*in_graph=*/false));
-  }
-  for (Event* event : events) state.streams.record(*event, stream);
 }
 
 LaunchConfiguration plain_configuration(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
@@ -372,7 +350,7 @@ LaunchConfiguration read_configuration(const cudaLaunchConfig_t& config) {
       case cudaLaunchAttributeMemSyncDomain:
       case cudaLaunchAttributePreferredSharedMemoryCarveout:
       case cudaLaunchAttributeNvlinkUtilCentricScheduling:
-      // Recorded by submit_launch.
+      // Recorded by submit.
       case cudaLaunchAttributeProgrammaticEvent:
       case cudaLaunchAttributeLaunchCompletionEvent: break;
       default:

@@ -1,5 +1,5 @@
-// Launching a kernel: prepare_launch checks the configuration as the driver does and packs the parameters,
-// submit_launch runs the grid, or captures the launch into a graph.
+// What a launch of a kernel asks for: its configuration is checked as the driver does, and its parameters are packed.
+// submission.hpp has what becomes of it.
 #pragma once
 
 #include <cstdint>
@@ -38,16 +38,11 @@ KernelWork prepare_launch(State& state, const void* stub_or_handle, LaunchConfig
 /// Does the same with the arguments in `extra`, as cuLaunchKernel takes them, unless that is null.
 KernelWork prepare_launch(State& state, const void* stub_or_handle, LaunchConfiguration configuration,
                           void* const* arguments, void* const* extra);
+/// Prepares the launch of a graph's node, whose function may have got other attributes since the node was made. Throws
+/// ApiError when the launch contradicts the kernel.
+KernelWork prepare_again(State& state, KernelWork work);
 /// Throws ApiError for a configuration that the chip does not allow.
 void check_launch(State& state, const KernelWork& work);
-/// Runs the kernel to its end. A kernel that is stopped is reported, and the next call that touches the device returns
-/// its error.
-/// @param in_graph  it is a node of a graph.
-Cost run_kernel(State& state, Stream& stream, const KernelWork& work, bool in_graph);
-
-/// Runs the launch in its stream, or adds it to the graph that the stream is captured into. Records the events that the
-/// launch's attributes ask for (programmatic event, launch completion event).
-void submit_launch(State& state, KernelWork work);
 
 /// The kernel of a stub or handle. Throws ApiError: cudaErrorInvalidDeviceFunction for null, else
 /// cudaErrorInvalidResourceHandle.

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "emulator/runtime/model/code_images.hpp"
-#include "emulator/runtime/model/grid_runs.hpp"
 #include "emulator/runtime/model/host_faults.hpp"
+#include "emulator/runtime/model/kernel_runs.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {

@@ -1,5 +1,6 @@
 #include "emulator/runtime/model/submission.hpp"
 
+#include "emulator/runtime/model/kernel_runs.hpp"
 #include "emulator/runtime/model/launch.hpp"
 #include "emulator/runtime/model/memory_operations.hpp"
 #include "emulator/runtime/model/state.hpp"
@@ -45,6 +46,22 @@ class CheckedWork {
   State& state_;
 };
 
+/// The events that are recorded after the work. A kernel has ended then, and so has the part of it that such an event
+/// stands for.
+std::vector<Event*> events_after(State& state, const Work& work) {
+  const auto* kernel = std::get_if<KernelWork>(&work);
+  if (kernel == nullptr) return {};
+  std::vector<Event*> events;
+  for (const cudaLaunchAttribute& attribute : kernel->configuration.attributes) {
+    if (attribute.id == cudaLaunchAttributeProgrammaticEvent) {
+      events.push_back(&state.streams.require_event(attribute.val.programmaticEvent.event));
+    } else if (attribute.id == cudaLaunchAttributeLaunchCompletionEvent) {
+      events.push_back(&state.streams.require_event(attribute.val.launchCompletionEvent.event));
+    }
+  }
+  return events;
+}
+
 }  // namespace
 
 void check_work(State& state, const Work& work) {
@@ -71,11 +88,12 @@ void check_works(State& state, const Graph& graph) {
   for (const auto& node : graph.nodes()) check_work(state, node->work);
 }
 
-void perform(State& state, Stream& stream, const Work& work) {
+void perform(State& state, Stream& stream, const Work& work, bool in_graph) {
   std::visit(
       Overloaded{
           [&](const KernelWork& kernel) {
-            state.streams.work(stream, run_kernel(state, stream, kernel, /*in_graph=*/true));
+            state.streams.work(stream, in_graph ? run_kernel(state, stream, prepare_again(state, kernel), in_graph)
+                                                : run_kernel(state, stream, kernel, in_graph));
           },
           [&](const CopyWork& copy) {
             CheckedWork checked(state, stream, "a cudaMemcpy");
@@ -116,7 +134,14 @@ GraphNode* capture_work(State& state, Stream& stream, const Work& work) {
 
 void submit(State& state, cudaStream_t stream, Work work) {
   Stream& target = state.streams.require_for_work(stream);
-  if (capture_work(state, target, work) == nullptr) perform(state, target, work);
+  const std::vector<Event*> events = events_after(state, work);
+  if (capture_work(state, target, work) == nullptr) perform(state, target, work, /*in_graph=*/false);
+  for (Event* event : events) state.streams.record(*event, target);
+}
+
+void submit(State& state, KernelWork work) {
+  const cudaStream_t stream = work.configuration.stream;
+  submit(state, stream, Work(std::move(work)));
 }
 
 }  // namespace stagecraft::emulator::runtime

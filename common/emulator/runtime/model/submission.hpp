@@ -15,9 +15,13 @@ void check_work(State& state, const Work& work);
 void check_works(State& state, const Graph& graph);
 /// Does the work now. Host functions and graphs inside graphs are left to the caller, which runs them outside of the
 /// lock.
-void perform(State& state, Stream& stream, const Work& work);
-/// Does the work in the stream now, or adds it to the graph that the stream is captured into.
+/// @param in_graph  it is the work of a graph's node.
+void perform(State& state, Stream& stream, const Work& work, bool in_graph);
+/// Does the work in the stream now, or adds it to the graph that the stream is captured into. Records the events that a
+/// launch's attributes ask for (programmatic event, launch completion event).
 void submit(State& state, cudaStream_t stream, Work work);
+/// Does so with a launch, in the stream of its configuration.
+void submit(State& state, KernelWork work);
 /// Checks the work, adds it to the graph that the stream is captured into, and returns its node; null when the stream
 /// is not captured.
 GraphNode* capture_work(State& state, Stream& stream, const Work& work);

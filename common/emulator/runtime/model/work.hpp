@@ -35,13 +35,13 @@ struct LaunchConfiguration {
 struct EmptyWork {
   static constexpr cudaGraphNodeType kNodeType = cudaGraphNodeTypeEmpty;
 };
-/// A launch of a kernel (launch.hpp makes and runs it).
+/// A launch of a kernel (launch.hpp makes it, kernel_runs.hpp runs it).
 struct KernelWork {
   static constexpr cudaGraphNodeType kNodeType = cudaGraphNodeTypeKernel;
   const void* handle = nullptr;  ///< the stub or handle by which the program names the kernel
   Function* function = nullptr;
   LaunchConfiguration configuration;
-  std::vector<std::byte> parameters;  ///< packed as the kernel has them
+  machine::LaunchRequest request;  ///< the same for the machine, with the parameters; as prepare_launch found it
 };
 
 struct CopyWork {

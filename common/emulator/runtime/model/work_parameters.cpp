@@ -80,7 +80,7 @@ cudaKernelNodeParams kernel_parameters_of(State& state, GraphNode& node) {
   const machine::Kernel& kernel = work.function->module->kernel(*work.function, state.machine());
   node.arguments.clear();
   for (const machine::ParameterLayout& parameter : kernel.parameters) {
-    node.arguments.push_back(work.parameters.data() + parameter.offset);
+    node.arguments.push_back(work.request.parameters.data() + parameter.offset);
   }
   const machine::Extent3 grid = work.configuration.grid, block = work.configuration.block;
   cudaKernelNodeParams result{};

@@ -1,0 +1,255 @@
+#include "emulator/runtime/model/kernel_runs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "emulator/checks/checks.hpp"
+#include "emulator/checks/reporting/report.hpp"
+#include "emulator/exploration/exploration.hpp"
+#include "emulator/runtime/model/interrupt.hpp"
+#include "emulator/runtime/model/progress_line.hpp"
+#include "emulator/runtime/model/recording.hpp"
+#include "emulator/runtime/model/state.hpp"
+#include "emulator/scheduling/findings.hpp"
+#include "emulator/scheduling/schedule.hpp"
+
+namespace stagecraft::emulator::runtime {
+namespace {
+
+/// Virtual time between a launch and the first instruction.
+constexpr double kLaunchNanoseconds = 2000;
+
+/// Whether a kernel may begin before the one before it in its stream has ended.
+bool may_overlap(const LaunchConfiguration& configuration) {
+  return std::any_of(configuration.attributes.begin(), configuration.attributes.end(),
+                     [](const cudaLaunchAttribute& attribute) {
+                       return attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization &&
+                              attribute.val.programmaticStreamSerializationAllowed != 0;
+                     });
+}
+
+/// What checks a launch. Each part of its grid that runs independently has checks of its own.
+struct LaunchChecks {
+  bool memory = false;                       ///< shared and tensor memory
+  bool goes_on = false;                      ///< findings do not stop the kernel
+  checks::GlobalHistory* history = nullptr;  ///< null: global memory is not checked
+
+  LaunchChecks(State& state, const machine::LaunchRequest& request)
+      : goes_on(!state.settings().findings_are_errors),
+        history(state.settings().checks.global ? &state.global_history : nullptr) {
+    // All that the checks of memory find involves shared memory, which holds the barriers, the targets of copies and
+    // the address of tensor memory. A kernel without shared memory would only be slowed down.
+    const bool has_shared_memory = request.kernel->static_shared_bytes + request.dynamic_shared_bytes != 0;
+    memory = state.settings().checks.race && has_shared_memory;
+  }
+
+  std::vector<std::unique_ptr<machine::Observer>> make() const { return checks::make_checks(memory, goes_on, history); }
+};
+
+/// The schedule that the settings want replayed, if it is of the launch that is next; else the launch has the default
+/// schedule.
+class Replay {
+ public:
+  explicit Replay(State& state) {
+    const auto& wanted = state.settings().schedule;
+    if (!wanted || wanted->launch != state.launches + 1) return;
+    wanted_ = &*wanted;
+    choices_ = std::make_unique<machine::ChosenSchedule>(wanted_->schedule);
+  }
+
+  machine::Choices* choices() { return choices_.get(); }
+
+  /// Says so where the schedule is none of this launch.
+  void tell_unreached(Reporter& reporter) const {
+    if (wanted_ == nullptr) return;
+    const size_t reached = choices_->made().size(), all = wanted_->schedule.size();
+    if (reached == all) return;
+    const std::string message = fmt::format(
+        "{} of the {} switches of the schedule were not reached: is it of another program, of other "
+        "arguments, or of another launch than {}?",
+        all - reached, all, wanted_->launch);
+    reporter.tell(fmt::format("stagecraft: {}\n", message), {{"kind", "schedule"}, {"message", message}});
+  }
+
+ private:
+  const ReplayedLaunch* wanted_ = nullptr;
+  std::unique_ptr<machine::ChosenSchedule> choices_;
+};
+
+/// Says once that the record of global memory was too large.
+/// @param before  how often it was by the beginning of the launch.
+void tell_forgotten(State& state, uint32_t before) {
+  if (before != 0 || state.global_history.times_forgotten() == 0) return;
+  const std::string message = fmt::format(
+      "the check of global memory has forgotten the accesses so far, because its record has reached the limit of {} "
+      "MiB: races with them are not found, nor are reads of what nothing wrote",
+      state.global_history.most_bytes() >> 20);
+  state.reporter.tell(fmt::format("stagecraft: {}\n", message), {{"kind", "global memory"}, {"message", message}});
+}
+
+/// One launch, from its other schedules to what is told of it.
+class KernelRun {
+ public:
+  /// @param order  how it follows the launch before it, for the model of the chip's speed.
+  KernelRun(State& state, const machine::LaunchRequest& request, timing::LaunchOrder order)
+      : state_(state),
+        request_(request),
+        progress_(request.kernel->display_name, request.grid.count()),
+        checks_(state, request),
+        resident_blocks_(
+            state.machine().residency(*request.kernel, request.block, request.dynamic_shared_bytes).blocks),
+        recording_(state.settings(), uint64_t{resident_blocks_} * state.architecture().multiprocessors, order) {}
+
+  Cost run() {
+    state_.machine().memory().limit_heap(state_.limits.heap_bytes);
+    const bool found_by_exploring = explore();
+    Replay replay(state_);
+    const uint32_t forgotten = state_.global_history.times_forgotten();
+    machine::LaunchResult result = execute(replay.choices());
+    const std::string report = report_findings(result.diagnostics);
+    state_.unread = {request_.kernel->display_name, std::move(result.unread)};
+    replay.tell_unreached(state_.reporter);
+    if (checks_.history != nullptr) tell_forgotten(state_, forgotten);
+    tell_recordings(report, result.stopped);
+    // Also where the kernel ended before it noticed the signal.
+    InterruptibleKernel::end_process();
+    keep_fault(result, found_by_exploring);
+    const double clock_khz = std::max(state_.architecture().clock_khz, 1u);
+    return {Engine::compute, kLaunchNanoseconds + static_cast<double>(result.cycles) * 1e6 / clock_khz};
+  }
+
+ private:
+  /// Runs other schedules of the launch, if the settings ask for it. Returns whether something was found.
+  bool explore() {
+    const Settings& settings = state_.settings();
+    if (settings.explore == 0 && settings.exhaust == 0) return false;
+    const exploration::ExploredLaunch launch{
+        .machine = state_.machine(),
+        .request = request_,
+        .number = state_.launches + 1,
+        .interleavings = settings.exhaust,
+        .schedules = settings.explore,
+        .threads = settings.threads,
+        .limit_cycles = settings.limit_cycles,
+        .lanes = settings.explore_lanes,
+        .tolerates = checks_.goes_on,
+        .in_one_part = checks_.history != nullptr,
+        .observers = [this] { return checks_.make(); },
+        .interrupted = &InterruptibleKernel::interrupted(),
+        .report = [this](const machine::Diagnostic& diagnostic) { state_.reporter.report(diagnostic); }};
+    bool found = false;
+    try {
+      const InterruptibleKernel interruptible;
+      found = state_.exploration.explore(launch);
+    } catch (const std::system_error& error) {
+      throw ApiError(cudaErrorLaunchFailure, fmt::format("kernel {}: other schedules cannot be explored: {}",
+                                                         request_.kernel->display_name, error.what()));
+    }
+    if (InterruptibleKernel::interrupted()) tell_exploration(state_);
+    InterruptibleKernel::end_process();
+    return found;
+  }
+
+  /// Runs the grid under the checks and recordings.
+  machine::LaunchResult execute(machine::Choices* choices) {
+    request_.choices = choices;
+    std::vector<machine::Observer*> whole_grid;
+    recording_.join(whole_grid);
+    // The text is printed at once, not at the next synchronisation, and so keeps its order with the text of the host.
+    const auto print = [this](std::string_view text) {
+      progress_.erase();
+      std::fwrite(text.data(), 1, text.size(), stdout);
+    };
+    const auto make_observers = [this] {
+      auto made = checks_.make();
+      recording_.join_part(made);
+      return made;
+    };
+    const bool checks_global = checks_.history != nullptr;
+    const machine::Division divided{.observers = make_observers,
+                                    .threads = state_.settings().threads,
+                                    .in_one_part = checks_global,
+                                    .needs = recording_.needed_clusters(checks_global),
+                                    .interrupted = &InterruptibleKernel::interrupted(),
+                                    .limit = state_.settings().limit_cycles,
+                                    .watcher = state_.settings().progress ? &progress_ : nullptr};
+    const auto begin = std::chrono::steady_clock::now();
+    machine::LaunchResult result = [&] {
+      const InterruptibleKernel interruptible;
+      return state_.machine().launch(request_, whole_grid, print, divided);
+    }();
+    progress_.erase();
+    state_.seconds_in_kernels += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    state_.thread_instructions += result.thread_instructions;
+    return result;
+  }
+
+  /// Reports what was found, and returns its text.
+  std::string report_findings(std::vector<machine::Diagnostic>& found) {
+    std::string report;
+    machine::fold_consequences(found);
+    for (const machine::Diagnostic& diagnostic : found) {
+      state_.reporter.report(diagnostic);
+      report += checks::render_text(diagnostic);
+    }
+    return report;
+  }
+
+  void tell_recordings(const std::string& report, bool was_stopped) {
+    recording_.tell(state_.reporter, state_.launches++, report);
+    if (!was_stopped) recording_.tell_time(state_.reporter, state_.architecture(), resident_blocks_, state_.l2);
+  }
+
+  /// Later calls fail where the kernel was stopped, or where findings are errors.
+  void keep_fault(const machine::LaunchResult& result, bool found_by_exploring) {
+    const bool findings_are_errors = state_.settings().findings_are_errors;
+    if (result.fault && (result.stopped || findings_are_errors)) state_.set_fault(error_of(*result.fault));
+    if (found_by_exploring && findings_are_errors) state_.set_fault(cudaErrorLaunchFailure);
+  }
+
+  State& state_;
+  machine::LaunchRequest request_;
+  ProgressLine progress_;
+  const LaunchChecks checks_;
+  const uint32_t resident_blocks_;  ///< of a multiprocessor
+  Recording recording_;
+};
+
+}  // namespace
+
+Cost run_kernel(State& state, Stream& stream, const KernelWork& work, bool in_graph) {
+  if (const auto fault = state.fault()) throw ApiError(*fault, "");
+  const bool overlaps = may_overlap(work.configuration);
+  if (state.settings().checks.global) {
+    state.global_history.begin(state.streams.begin(stream, true, overlaps),
+                               fmt::format("kernel {}", work.request.kernel->display_name), true);
+  }
+  return KernelRun(state, work.request, {.in_graph = in_graph, .overlaps = overlaps}).run();
+}
+
+void tell_unread(State& state) {
+  constexpr size_t kMost = 4;
+  const UnreadResults& unread = state.unread;
+  if (state.reporter.diagnosed() != 0 || unread.results.empty()) return;
+  std::string text = fmt::format(
+      "stagecraft: the program ends with an error, and no mistake was found. In its last kernel, {}, nothing reads\n",
+      unread.kernel);
+  for (size_t i = 0; i < std::min(kMost, unread.results.size()); ++i) text += fmt::format("  {}\n", unread.results[i]);
+  text += "is that meant, or is something else read in its place?\n";
+  state.reporter.tell(text, {{"kind", "unread"}, {"kernel", unread.kernel}, {"results", unread.results}});
+}
+
+void tell_exploration(State& state) {
+  if (!state.exploration.has_launches()) return;
+  state.reporter.tell(fmt::format("stagecraft: {}\n", state.exploration.text()), state.exploration.json());
+}
+
+}  // namespace stagecraft::emulator::runtime
