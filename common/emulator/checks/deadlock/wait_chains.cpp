@@ -5,6 +5,7 @@
 
 #include "emulator/checks/deadlock/causes.hpp"
 #include "emulator/checks/deadlock/wording.hpp"
+#include "emulator/state/tensor_units.hpp"
 
 namespace stagecraft::emulator::checks {
 
