@@ -2,6 +2,7 @@
 // accumulator is in tensor memory, for each M, and which cells a thread loads.
 //   draw_pictures descriptor|accumulator|layouts|fragments         prints a picture
 //   draw_pictures descriptor|accumulator|layouts|fragments FILE    fails when FILE is not the picture
+#include <array>
 #include <cstdint>
 #include <iostream>
 #include <sstream>
@@ -219,15 +220,27 @@ std::string draw_layouts() {
 void draw_fragment(Drawing& out, int x, int y, FragmentShape shape, const std::string& name) {
   constexpr uint32_t kLanes = 16, kColumns = 8;
   constexpr int kWidth = 36, kHeight = 17;
+  struct Owner {
+    uint32_t thread, index;
+  };
+  std::array<std::array<Owner, kColumns>, kLanes> owners{};
   const uint32_t registers = kColumns / fragment_columns(shape) * fragment_registers(shape);
-  out.words("", x, y - 10, name);
   for (uint32_t thread = 0; thread < 32; ++thread) {
     for (uint32_t index = 0; index < registers; ++index) {
       const TmemCell cell = fragment_cell(shape, thread, index);
-      if (cell.lane >= kLanes) continue;
-      const int left = x + static_cast<int>(cell.column) * kWidth, top = y + static_cast<int>(cell.lane) * kHeight;
-      out.box(thread == 0 ? "filled" : "", left, top, kWidth, kHeight);
-      out.words("small middle", left + kWidth / 2, top + 13, std::to_string(thread) + ":" + std::to_string(index));
+      if (cell.lane < kLanes) owners[cell.lane][cell.column] = {thread, index};
+    }
+  }
+  out.words("", x, y - 10, name);
+  for (const bool of_thread_0 : {true, false}) {
+    for (uint32_t lane = 0; lane < kLanes; ++lane) {
+      for (uint32_t column = 0; column < kColumns; ++column) {
+        const auto [thread, index] = owners[lane][column];
+        if ((thread == 0) != of_thread_0) continue;
+        const int left = x + static_cast<int>(column) * kWidth, top = y + static_cast<int>(lane) * kHeight;
+        out.box(of_thread_0 ? "filled" : "", left, top, kWidth, kHeight);
+        out.words("small middle", left + kWidth / 2, top + 13, std::to_string(thread) + ":" + std::to_string(index));
+      }
     }
   }
 }
