@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints common/emulator/runtime/exports/driver_revisions.inc: which form of a driver's function a version of CUDA means.
+"""Prints driver_revisions.inc for the build: which form of a driver's function a version of CUDA means.
 
 cuGetProcAddress("cuMemAdvise", ..., 12000) is cuMemAdvise, and from 12020 on cuMemAdvise_v2. The toolkit says so in
 cudaTypedefs.h, by types such as PFN_cuMemAdvise_v12020. Forms without a type there are older than all that have one.
@@ -14,6 +14,8 @@ EXCEPTIONS = {"cuCtxCreate": [("cuCtxCreate_v2", 3020), ("cuCtxCreate_v4", 13000
               "cuGetProcAddress": [("cuGetProcAddress", 11030), ("cuGetProcAddress_v2", 12000)],
               "cuGraphInstantiate": [("cuGraphInstantiate", 10000), ("cuGraphInstantiate_v2", 11000),
                                      ("cuGraphInstantiateWithFlags", 12000)]}
+
+LEAST = 150   # forms; with fewer, the header has another form than this script knows
 
 
 def revisions(typedefs: str, exported: set) -> list:
@@ -36,18 +38,14 @@ def exported_names(exports: pathlib.Path) -> set:
     return set(re.findall(r"^STAGECRAFT_\w+\((\w+)", exports.read_text(encoding="utf-8"), re.MULTILINE))
 
 
-def text(toolkit: pathlib.Path, exports: pathlib.Path) -> str:
-    typedefs = (toolkit / "include" / "cudaTypedefs.h").read_text(encoding="utf-8", errors="replace")
-    lines = ["// Made by common/tools/list_driver_revisions.py: a name, the form that it means, and from which CUDA on.",
-             "// clang-format off"]
-    lines += [f'STAGECRAFT_REVISION("{name}", "{form}", {since})' for name, form, since in
-              revisions(typedefs, exported_names(exports))]
-    return "\n".join(lines) + "\n"
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("toolkit", type=pathlib.Path, help="the CUDA Toolkit's folder")
+    parser.add_argument("typedefs", type=pathlib.Path, help="cudaTypedefs.h")
     parser.add_argument("exports", type=pathlib.Path, help="driver_exports.inc")
     arguments = parser.parse_args()
-    print(text(arguments.toolkit, arguments.exports), end="")
+    found = revisions(arguments.typedefs.read_text(encoding="utf-8", errors="replace"), exported_names(arguments.exports))
+    if len(found) < LEAST:
+        parser.error(f"only {len(found)} forms were found in {arguments.typedefs}")
+    print("// Made by common/tools/list_driver_revisions.py: a name, the form that it means, and from which CUDA on.")
+    for name, form, since in found:
+        print(f'STAGECRAFT_REVISION("{name}", "{form}", {since})')
