@@ -145,6 +145,8 @@ def draw(allowed: dict[str, list[str]]) -> str:
     width = (max(columns.values()) + 1) * (box_width + gap_x) - gap_x + 2 * margin
     place = {folder: (margin + columns[folder] * (box_width + gap_x), margin + rows[folder] * (box_height + gap_y))
              for folder in graph}
+    if over := [folder for folder in place if list(place.values()).count(place[folder]) > 1]:
+        raise ValueError(f"{', '.join(over)} would lie over each other: give one of them another column in COLUMNS")
     total = margin * 2 + (max(rows.values()) + 1) * (box_height + gap_y) - gap_y
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {total:.0f}" width="{width:.0f}" '
              f'height="{total:.0f}" role="img" font-family="sans-serif" font-size="14">',
