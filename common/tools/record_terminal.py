@@ -52,11 +52,11 @@ def late(seconds):
 
 def draw():
     prompt, *report = console()
-    parts, y, at = [], TOP, 0.4
-    for number, character in enumerate(prompt):
-        parts.append(f'<text x="{LEFT + number * 7.4:.1f}" y="{y}"><tspan class="prompt">{escape(character)}</tspan></text>'
+    y, at = TOP, 0.4
+    parts = ["".join(f'<text x="{LEFT + number * 7.4:.1f}" y="{y}"><tspan class="prompt">{escape(character)}</tspan></text>'
                      if number < 2 else
-                     f'<g {late(at + number * TYPING)}><text x="{LEFT + number * 7.4:.1f}" y="{y}">{escape(character)}</text></g>')
+                     f'<g {late(at + number * TYPING)}><text x="{LEFT + number * 7.4:.1f}" y="{y}">{escape(character)}</text></g>'
+                     for number, character in enumerate(prompt))]
     at += len(prompt) * TYPING + PAUSE
     for line in report:
         indent = " " * (len(line) - len(line.lstrip()))
