@@ -232,9 +232,13 @@ def documented_header(path, text):
     """Returns a header's text in which its leading comment is Doxygen's description of the file.
 
     The line of `#pragma once` is used for the command that says so. The markers of parts that lessons show are removed, because
-    they are not descriptions.
+    they are not descriptions, and so are includes of lists that the build makes.
     """
-    lines = ["" if markdown.MARKER.match(line) else line for line in text.split("\n")]
+    def superfluous(line):
+        made = re.match(r'#include "(.*\.inc)"', line)
+        return markdown.MARKER.match(line) or made and not (markdown.ROOT / "common" / made[1]).exists()
+
+    lines = ["" if superfluous(line) else line for line in text.split("\n")]
     for number, line in enumerate(lines):
         if line.startswith("//"):
             lines[number] = "///" + line[2:] if not line.startswith("///") else line
