@@ -152,7 +152,7 @@ Extent3 check_configuration(State& state, const Function& function, const machin
   return cluster;
 }
 
-/// What the machine is asked for, but for the parameters.
+/// What the machine is asked for, except for the parameters.
 machine::LaunchRequest request_of(State& state, const machine::Kernel& kernel, const LaunchConfiguration& configuration,
                                   Extent3 cluster) {
   machine::LaunchRequest request;
