@@ -13,6 +13,8 @@ Above a fenced block, alone on its line:
   <!-- sketch: WHY -->          code of a lesson that is not compiled, and why
   <!-- checked -->              a console block: each line `$ COMMAND` prints the lines below it; a line `...` matches any lines
   <!-- checked: COMMAND -->     the same, but COMMAND is run in place of the one shown (which needs the reader's own file)
+Above a table:
+  <!-- settings -->             its rows are the settings of the emulated GPU, as settings.ini describes them
 """
 
 import argparse
@@ -26,6 +28,7 @@ from xml.etree import ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import pages as markdown  # noqa: E402
+import settings  # noqa: E402
 import site_filter  # noqa: E402
 
 CODE_LANGUAGES = {"cuda", "cpp", "c++", "cu"}
@@ -114,6 +117,12 @@ def right_code(page, block, root):
         raise Problem("code in a lesson comes from a file that is tested: put <!-- snippet: FILE#NAME --> above the block, "
                       "or <!-- sketch: why --> where there can be no such file")
     return None
+
+
+def settings_table(text):
+    """Returns (line, what the page's table of settings says, what it should say), or None where it has none."""
+    found = re.search(r"^<!-- settings -->\n\n((?:\|.*\n)*)", text, re.MULTILINE)
+    return found and (text.count("\n", 0, found.start(1)) + 1, found[1], settings.page_table() + "\n")
 
 
 # ---- Pictures -----------------------------------------------------------------------------------------------------------
@@ -287,6 +296,12 @@ def check_page(page, root, build, update):
         offset, what = first_difference(right, shown)
         problems.append((block.first + offset, f"{what}\n  common/tools/check_pages.py "
                          f"{'--console BUILD ' if build else ''}--update {page.as_posix()} puts it right"))
+    if not build and (table := settings_table(text)) and table[1] != table[2]:
+        if update:
+            text = text.replace(table[1], table[2])
+        else:
+            offset, what = first_difference(table[2], table[1])
+            problems.append((table[0] + offset, f"{what}\n  common/tools/check_pages.py --update {page.as_posix()} puts it right"))
     if update and page in markdown.written(root):
         markdown.gallery(root).keep_reports(page, text)
     elif update:

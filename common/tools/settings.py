@@ -54,6 +54,17 @@ def settings() -> list:
     return [Setting(name, dict(table[name])) for name in table.sections()]
 
 
+def page_table() -> str:
+    """The table of docs/emulator.md, in Markdown."""
+    def row(setting):
+        default = f"`{setting.default}`" if setting.default else setting.without
+        if setting.run_default:
+            default += f"; of `./stagecraft run`: `{setting.run_default}`"
+        return f"| `{setting.variable}` | {default} | {setting.page} |"
+
+    return "\n".join(["| variable | default | |", "|---|---|---|", *map(row, settings())])
+
+
 def rows_for_cpp() -> str:
     """A call of STAGECRAFT_SETTING for each: its identifier, variable, legal values as a sentence and as words, default, range."""
     def row(setting):

@@ -42,9 +42,19 @@ class SettingsTest(unittest.TestCase):
     def test_the_page_describes_each_variable_with_its_legal_words(self):
         page = (ROOT / "docs" / "emulator.md").read_text(encoding="utf-8")
         rows = dict(re.findall(r"(?m)^\| `(STAGECRAFT_[A-Z_]+)` \|(.*)$", page))
+        self.assertIn(f"\n<!-- settings -->\n\n{settings.page_table()}\n\n", page)
         self.assertEqual(set(rows), {setting.variable for setting in self.table})
         for setting in self.table:
             self.check_words(setting, rows[setting.variable])
+
+    def test_a_row_that_is_not_complete_is_an_error(self):
+        row = {"values": "on|off", "default": "on", "help": "h", "page": "p"}
+        self.assertEqual(settings.Setting("a-b", row).must_be, "on or off")
+        self.assertEqual(settings.Setting("a-b", row).variable, "STAGECRAFT_A_B")
+        for wrong in ({**row, "dafault": "off"}, {**row, "without": "nothing"}, {**row, "values": "FILE"}, {**row, "page": ""},
+                      {**row, "help": ""}):
+            self.assertRaises(ValueError, settings.Setting, "a-b", wrong)
+        settings.Setting("a-b", {**row, "help": "", "option": "no"})
 
 
 if __name__ == "__main__":

@@ -151,6 +151,17 @@ class CodeTest(RepositoryTest):
         self.assertEqual(done.returncode, 0, done.stdout)
 
 
+class SettingsTableTest(RepositoryTest):
+    def test_an_update_puts_the_settings_in_place(self):
+        page = self.write("README.md", "# A", "<!-- settings -->", "", "| variable |", "|---|", "", "| another |", "|---|")
+        done = self.check()
+        self.assertIn("README.md:4: it should say\n    | variable | default | |\nbut says\n    | variable |\n", done.stdout)
+        self.assertEqual(self.check("--update").returncode, 0)
+        self.assertRegex(page.read_text(encoding="utf-8"), r"(?m)^\| `STAGECRAFT_SEED` \| `0` \| the seed [^|]* \|$")
+        self.assertTrue(page.read_text(encoding="utf-8").endswith("|\n\n| another |\n|---|\n"))
+        self.assertNotIn("it should say", self.check().stdout)
+
+
 class ConsoleTest(RepositoryTest):
     def setUp(self):
         super().setUp()
