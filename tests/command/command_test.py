@@ -265,7 +265,9 @@ class CommandTest(TemporaryFolderTest):
         for option in ("device", "checks", "seed", "report", "report-file", "findings", "exit-status"):
             self.assertRegex(done.stdout, rf"(?m)^  --{option}\b")
         self.assertIn("run has no option --depth", stagecraft("run", "--depth", "1", "/bin/sh").stderr)
-        self.assertIn("run --seed needs a value", stagecraft("run", "--seed").stderr)
+        self.assertIn("run has no option --chekcs; did you mean --checks?", stagecraft("run", "--chekcs=all", "/bin/sh").stderr)
+        self.assertIn("run --seed needs a value: --seed NUMBER", stagecraft("run", "--seed").stderr)
+        self.assertIn("run needs a program", stagecraft("run", "--timing", "--exhaust").stderr)   # these need none
 
     def test_run_hands_its_options_to_the_program(self):
         self.skip_unless_set_up_by_the_command()
@@ -277,6 +279,18 @@ class CommandTest(TemporaryFolderTest):
         self.assertEqual(done.stdout, "h200 race 7 json error program --seed 8\n", done.stderr)
         done = stagecraft("run", program, **self.settings, STAGECRAFT_DEVICE="h200")
         self.assertEqual(done.stdout, "h200 all report\n", done.stderr)
+        write_script(program, "echo $STAGECRAFT_PTX $STAGECRAFT_TIMING $STAGECRAFT_EXHAUST")
+        done = stagecraft("run", "--ptx", "a.ptx:b.ptx", "--timing", "--exhaust", "--ptx=c.ptx", "--", program, **self.settings)
+        self.assertEqual(done.stdout, "a.ptx:b.ptx:c.ptx on 100000\n", done.stderr)
+
+    def test_run_leaves_signals_to_the_program(self):
+        self.skip_unless_set_up_by_the_command()
+        program = self.folder / "program"
+        write_script(program, "grep SigIgn /proc/$$/status", "kill -TERM $$")
+        for options in ([], ["--report=sarif", "--report-file", self.folder / "log.sarif"]):
+            done = stagecraft("run", *options, program, **self.settings)
+            self.assertEqual(int(done.stdout.split()[1], 16) & ~1, 0, done.stdout)
+            self.assertIn(done.returncode, (-signal.SIGTERM, 128 + signal.SIGTERM))
 
     def test_run_needs_a_program(self):
         self.assertIn("run needs a program", stagecraft("run").stderr)

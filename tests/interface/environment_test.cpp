@@ -97,7 +97,7 @@ TEST(EnvironmentTest, TheTableHasEachChip) {
 
 TEST(EnvironmentTest, TheCommandAdvisesTheGencodeThatTheRuntimeAdvises) {
   const std::set<std::string> advised = {fatbin::gencode_option(machine::b200())};
-  EXPECT_EQ(matches(text_of(kRoot / "stagecraft"), R"re((-gencode "[^"]*"))re"), advised);
+  EXPECT_EQ(matches(text_of(kRoot / "common" / "tools" / "run_program.py"), R"re((-gencode "[^"]*"))re"), advised);
   EXPECT_EQ(matches(text_of(kRoot / "docs" / "emulator.md"), R"re((-gencode "[^"]*"))re"), advised);
 }
 
