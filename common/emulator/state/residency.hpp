@@ -42,7 +42,7 @@ struct Residency {
 };
 Residency residency_of(const BlockResources& multiprocessor, const BlockResources& block);
 
-/// Whether so many blocks more fit in addition to those in use; residency_of says so for an empty multiprocessor.
+/// Whether so many blocks more fit in addition to what is in use.
 inline bool has_room(const BlockResources& multiprocessor, const BlockResources& in_use, const BlockResources& block,
                      uint32_t blocks) {
   return in_use.blocks + blocks * block.blocks <= multiprocessor.blocks &&

@@ -95,7 +95,7 @@ void tell_forgotten(State& state, uint32_t before) {
   state.reporter.tell(fmt::format("stagecraft: {}\n", message), {{"kind", "global memory"}, {"message", message}});
 }
 
-/// One launch, from its other schedules to what is reported about it.
+/// One launch, from its other schedules to its reports.
 class KernelRun {
  public:
   /// @param order  how it follows the launch before it, for the model of the chip's speed.

@@ -1,5 +1,5 @@
 // What a launch of a kernel asks for: its configuration is checked as the driver does, and its parameters are packed.
-// submission.hpp carries it out.
+// submission.hpp runs it.
 #pragma once
 
 #include <cstdint>
