@@ -3,6 +3,6 @@
 #include "emulator/runtime/model/state.hpp"
 
 EmulatorCounters emulator_counters() {
-  const auto& state = stagecraft::emulator::runtime::State::instance();
-  return {state.thread_instructions, state.seconds_in_kernels};
+  const auto& launches = stagecraft::emulator::runtime::State::instance().launches;
+  return {launches.thread_instructions, launches.seconds_in_kernels};
 }

@@ -16,7 +16,8 @@ cudaError_t create_array(const char* name, cudaArray_t* array, const cudaChannel
                          unsigned flags) {
   return run_call(name, Needs::no_capture, [&](State& state) {
     required(array, "array");
-    *array = reinterpret_cast<cudaArray_t>(&state.arrays.create(state, *required(format, "desc"), extent, flags));
+    *array =
+        reinterpret_cast<cudaArray_t>(&state.memory.arrays.create(state, *required(format, "desc"), extent, flags));
   });
 }
 
@@ -28,7 +29,7 @@ void submit_and_wait(State& state, cudaStream_t stream, bool waits, CopyWork wor
 cudaError_t to_array(const char* name, cudaArray_t to, size_t x, size_t y, const void* from, Layout from_layout,
                      Box box, cudaMemcpyKind kind, cudaStream_t stream, bool waits) {
   return run_call(name, Needs::device, [&](State& state) {
-    const ArrayPlace place = place_in(state.arrays.require(to), {x, y, 0}, box);
+    const ArrayPlace place = place_in(state.memory.arrays.require(to), {x, y, 0}, box);
     submit_and_wait(state, stream, waits, {place.pointer, place.layout, from, from_layout, box, kind});
   });
 }
@@ -36,7 +37,7 @@ cudaError_t to_array(const char* name, cudaArray_t to, size_t x, size_t y, const
 cudaError_t from_array(const char* name, void* to, Layout to_layout, cudaArray_const_t from, size_t x, size_t y,
                        Box box, cudaMemcpyKind kind, cudaStream_t stream, bool waits) {
   return run_call(name, Needs::device, [&](State& state) {
-    const ArrayPlace place = place_in(state.arrays.require(from), {x, y, 0}, box);
+    const ArrayPlace place = place_in(state.memory.arrays.require(from), {x, y, 0}, box);
     submit_and_wait(state, stream, waits, {to, to_layout, place.pointer, place.layout, box, kind});
   });
 }
@@ -50,8 +51,8 @@ Box rows_of(const Array& array, size_t x, size_t bytes) {
 cudaError_t linear_to_array(const char* name, cudaArray_t to, size_t x, size_t y, const void* from, size_t bytes,
                             cudaMemcpyKind kind, cudaStream_t stream, bool waits) {
   return run_call(name, Needs::device, [&](State& state) {
-    const Box box = rows_of(state.arrays.require(to), x, bytes);
-    const ArrayPlace place = place_in(state.arrays.require(to), {x, y, 0}, box);
+    const Box box = rows_of(state.memory.arrays.require(to), x, bytes);
+    const ArrayPlace place = place_in(state.memory.arrays.require(to), {x, y, 0}, box);
     submit_and_wait(state, stream, waits, {place.pointer, place.layout, from, {box.width}, box, kind});
   });
 }
@@ -59,8 +60,8 @@ cudaError_t linear_to_array(const char* name, cudaArray_t to, size_t x, size_t y
 cudaError_t linear_from_array(const char* name, void* to, cudaArray_const_t from, size_t x, size_t y, size_t bytes,
                               cudaMemcpyKind kind, cudaStream_t stream, bool waits) {
   return run_call(name, Needs::device, [&](State& state) {
-    const Box box = rows_of(state.arrays.require(from), x, bytes);
-    const ArrayPlace place = place_in(state.arrays.require(from), {x, y, 0}, box);
+    const Box box = rows_of(state.memory.arrays.require(from), x, bytes);
+    const ArrayPlace place = place_in(state.memory.arrays.require(from), {x, y, 0}, box);
     submit_and_wait(state, stream, waits, {to, {box.width}, place.pointer, place.layout, box, kind});
   });
 }
@@ -84,13 +85,13 @@ cudaError_t cudaMalloc3DArray(cudaArray_t* array, const cudaChannelFormatDesc* f
 
 cudaError_t cudaFreeArray(cudaArray_t array) {
   return run_call("cudaFreeArray", Needs::no_capture, [&](State& state) {
-    if (array != nullptr) state.arrays.destroy(state, array);
+    if (array != nullptr) state.memory.arrays.destroy(state.machine().memory(), array);
   });
 }
 
 cudaError_t cudaArrayGetInfo(cudaChannelFormatDesc* format, cudaExtent* extent, unsigned* flags, cudaArray_t array) {
   return run_call("cudaArrayGetInfo", Needs::device, [&](State& state) {
-    const Array& found = state.arrays.require(array);
+    const Array& found = state.memory.arrays.require(array);
     if (format != nullptr) *format = found.format;
     if (extent != nullptr) *extent = found.extent;
     if (flags != nullptr) *flags = found.flags;
@@ -99,7 +100,7 @@ cudaError_t cudaArrayGetInfo(cudaChannelFormatDesc* format, cudaExtent* extent, 
 
 cudaError_t cudaGetChannelDesc(cudaChannelFormatDesc* format, cudaArray_const_t array) {
   return run_call("cudaGetChannelDesc", Needs::device,
-                  [&](State& state) { *required(format, "desc") = state.arrays.require(array).format; });
+                  [&](State& state) { *required(format, "desc") = state.memory.arrays.require(array).format; });
 }
 
 cudaError_t cudaMemcpy2DToArray(cudaArray_t to, size_t x, size_t y, const void* from, size_t pitch, size_t width,
@@ -123,8 +124,8 @@ cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t to, size_t to_x, size_t to_y, c
                                      size_t from_y, size_t width, size_t rows, cudaMemcpyKind kind) {
   return run_call("cudaMemcpy2DArrayToArray", Needs::device, [&](State& state) {
     const Box box{width, rows};
-    const ArrayPlace target = place_in(state.arrays.require(to), {to_x, to_y, 0}, box);
-    const ArrayPlace source = place_in(state.arrays.require(from), {from_x, from_y, 0}, box);
+    const ArrayPlace target = place_in(state.memory.arrays.require(to), {to_x, to_y, 0}, box);
+    const ArrayPlace source = place_in(state.memory.arrays.require(from), {from_x, from_y, 0}, box);
     submit_and_wait(state, nullptr, true, {target.pointer, target.layout, source.pointer, source.layout, box, kind});
   });
 }

@@ -91,13 +91,13 @@ cudaError_t cudaSetDeviceFlags(unsigned flags) {
       throw ApiError(cudaErrorInvalidValue,
                      fmt::format("flags 0x{:x}; legal are those of 0x{:x}", flags, unsigned{cudaDeviceMask}));
     }
-    state.device_flags = flags;
+    state.contexts.primary().flags = flags;
   });
 }
 
 cudaError_t cudaGetDeviceFlags(unsigned* flags) {
   return run_call("cudaGetDeviceFlags", Needs::nothing,
-                  [&](State& state) { *required(flags, "flags") = state.device_flags; });
+                  [&](State& state) { *required(flags, "flags") = state.contexts.primary().flags; });
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {

@@ -23,13 +23,13 @@ extern "C" {
 
 cudaError_t cudaGetKernel(cudaKernel_t* kernel, const void* func) {
   return run_call("cudaGetKernel", Needs::nothing, [&](State& state) {
-    *required(kernel, "kernelPtr") = reinterpret_cast<cudaKernel_t>(&require_function(state, func));
+    *required(kernel, "kernelPtr") = reinterpret_cast<cudaKernel_t>(&require_function(state.modules, func));
   });
 }
 
 cudaError_t cudaGetFuncBySymbol(cudaFunction_t* function, const void* symbol) {
   return run_call("cudaGetFuncBySymbol", Needs::device, [&](State& state) {
-    Function& found = require_function(state, symbol);
+    Function& found = require_function(state.modules, symbol);
     kernel_of(state, found);
     *required(function, "functionPtr") = reinterpret_cast<cudaFunction_t>(&found);
   });
@@ -37,41 +37,44 @@ cudaError_t cudaGetFuncBySymbol(cudaFunction_t* function, const void* symbol) {
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* func) {
   return run_call("cudaFuncGetAttributes", Needs::device, [&](State& state) {
-    Function& function = require_function(state, func);
-    *required(attributes, "attr") = function_attributes(state, function);
+    Function& function = require_function(state.modules, func);
+    *required(attributes, "attr") = function_attributes(state.machine(), function);
   });
 }
 
 cudaError_t cudaFuncSetAttribute(const void* func, cudaFuncAttribute attribute, int value) {
   return run_call("cudaFuncSetAttribute", Needs::device, [&](State& state) {
-    set_function_attribute(state, require_function(state, func), attribute, value);
+    set_function_attribute(state, require_function(state.modules, func), attribute, value);
   });
 }
 
 cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, cudaFuncAttribute attribute, int value, int device) {
   return run_call("cudaKernelSetAttributeForDevice", Needs::device, [&](State& state) {
     check_device(device);
-    set_function_attribute(state, require_function(state, reinterpret_cast<const void*>(kernel)), attribute, value);
+    set_function_attribute(state, require_function(state.modules, reinterpret_cast<const void*>(kernel)), attribute,
+                           value);
   });
 }
 
 // Shared memory has no banks to configure and no cache to share with.
 cudaError_t cudaFuncSetCacheConfig(const void* func, cudaFuncCache) {
-  return run_call("cudaFuncSetCacheConfig", Needs::device, [&](State& state) { require_function(state, func); });
+  return run_call("cudaFuncSetCacheConfig", Needs::device,
+                  [&](State& state) { require_function(state.modules, func); });
 }
 
 cudaError_t cudaFuncSetSharedMemConfig(const void* func, cudaSharedMemConfig) {
-  return run_call("cudaFuncSetSharedMemConfig", Needs::device, [&](State& state) { require_function(state, func); });
+  return run_call("cudaFuncSetSharedMemConfig", Needs::device,
+                  [&](State& state) { require_function(state.modules, func); });
 }
 
 cudaError_t cudaFuncGetName(const char** name, const void* func) {
   return run_call("cudaFuncGetName", Needs::nothing,
-                  [&](State& state) { *required(name, "name") = require_function(state, func).name.c_str(); });
+                  [&](State& state) { *required(name, "name") = require_function(state.modules, func).name.c_str(); });
 }
 
 cudaError_t cudaFuncGetParamInfo(const void* func, size_t index, size_t* offset, size_t* size) {
   return run_call("cudaFuncGetParamInfo", Needs::device, [&](State& state) {
-    const machine::Kernel& kernel = kernel_of(state, require_function(state, func));
+    const machine::Kernel& kernel = kernel_of(state, require_function(state.modules, func));
     if (index >= kernel.parameters.size()) {
       throw ApiError(cudaErrorInvalidValue, fmt::format("kernel {} has {} parameters; there is no parameter {}",
                                                         kernel.display_name, kernel.parameters.size(), index));
@@ -84,7 +87,8 @@ cudaError_t cudaFuncGetParamInfo(const void* func, size_t index, size_t* offset,
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* func, int block_size,
                                                                    size_t shared_bytes, unsigned int) {
   return run_call("cudaOccupancyMaxActiveBlocksPerMultiprocessor", Needs::device, [&](State& state) {
-    *required(blocks, "numBlocks") = resident_blocks(state, require_function(state, func), block_size, shared_bytes);
+    *required(blocks, "numBlocks") =
+        resident_blocks(state.machine(), require_function(state.modules, func), block_size, shared_bytes);
   });
 }
 
@@ -97,22 +101,22 @@ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* shared_bytes, cons
                                                       int block_size) {
   return run_call("cudaOccupancyAvailableDynamicSMemPerBlock", Needs::device, [&](State& state) {
     *required(shared_bytes, "dynamicSmemSize") =
-        available_shared_bytes(state, require_function(state, func), blocks, block_size);
+        available_shared_bytes(state.machine(), require_function(state.modules, func), blocks, block_size);
   });
 }
 
 cudaError_t cudaOccupancyMaxPotentialClusterSize(int* cluster_size, const void* func,
                                                  const cudaLaunchConfig_t* config) {
   return run_call("cudaOccupancyMaxPotentialClusterSize", Needs::device, [&](State& state) {
-    *required(cluster_size, "clusterSize") =
-        largest_cluster(state, require_function(state, func), read_configuration(*required(config, "launchConfig")));
+    *required(cluster_size, "clusterSize") = largest_cluster(state.machine(), require_function(state.modules, func),
+                                                             read_configuration(*required(config, "launchConfig")));
   });
 }
 
 cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* func, const cudaLaunchConfig_t* config) {
   return run_call("cudaOccupancyMaxActiveClusters", Needs::device, [&](State& state) {
-    *required(clusters, "numClusters") =
-        resident_clusters(state, require_function(state, func), read_configuration(*required(config, "launchConfig")));
+    *required(clusters, "numClusters") = resident_clusters(state.machine(), require_function(state.modules, func),
+                                                           read_configuration(*required(config, "launchConfig")));
   });
 }
 

@@ -29,7 +29,7 @@ KernelWork with_attributes(State& state, GraphNode& node, const std::vector<cuda
     std::erase_if(attributes, [&](const cudaLaunchAttribute& other) { return other.id == attribute.id; });
     attributes.push_back(attribute);
   }
-  return kernel_work(state, kernel_parameters_of(state, node), attributes);
+  return kernel_work(state, kernel_parameters_of(state.machine(), node), attributes);
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph, con
 cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, cudaKernelNodeParams* parameters) {
   return run_call("cudaGraphKernelNodeGetParams", Needs::device, [&](State& state) {
     node_work<KernelWork>(state, node);
-    *required(parameters, "pNodeParams") = kernel_parameters_of(state, state.graphs.require_node(node));
+    *required(parameters, "pNodeParams") = kernel_parameters_of(state.machine(), state.graphs.require_node(node));
   });
 }
 

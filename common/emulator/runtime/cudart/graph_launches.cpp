@@ -43,7 +43,7 @@ cudaError_t run_conditional(const ConditionalWork& work, cudaStream_t stream) {
   while (true) {
     uint32_t value = 0;
     cudaError_t error =
-        run_call("cudaGraphLaunch", Needs::device, [&](State& state) { value = condition(state, work.handle); });
+        run_call("cudaGraphLaunch", Needs::device, [&](State& state) { value = condition(state.graphs, work.handle); });
     if (error != cudaSuccess) return error;
     const bool is_switch = work.type == cudaGraphCondTypeSwitch;
     const bool is_while = work.type == cudaGraphCondTypeWhile;
@@ -63,7 +63,8 @@ cudaError_t run_graph(const Graph& graph, cudaStream_t stream) {
     order = graph.order();
     for (const Condition& each : graph.conditions) {
       if (each.is_assigned) {
-        condition(state, reinterpret_cast<cudaGraphConditionalHandle>(each.memory->address)) = each.default_value;
+        condition(state.graphs, reinterpret_cast<cudaGraphConditionalHandle>(each.memory->address)) =
+            each.default_value;
       }
     }
   });

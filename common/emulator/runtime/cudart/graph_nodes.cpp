@@ -166,7 +166,7 @@ cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle* handle,
     Graph& found = state.graphs.require(graph);
     Condition made{std::make_shared<GraphMemory>(state, sizeof(uint32_t)), default_value, flags != 0};
     *required(handle, "pHandle_out") = reinterpret_cast<cudaGraphConditionalHandle>(made.memory->address);
-    condition(state, *handle) = default_value;
+    condition(state.graphs, *handle) = default_value;
     found.conditions.push_back(std::move(made));
   });
 }

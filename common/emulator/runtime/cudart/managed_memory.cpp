@@ -11,14 +11,14 @@ namespace {
 
 /// The advice about the managed memory that holds the range.
 MemoryAdvice& managed_range(State& state, const void* pointer, size_t bytes) {
-  check_device_range(state, pointer, bytes, "range");
+  check_device_range(state.machine().memory(), pointer, bytes, "range");
   const machine::Allocation* allocation = state.machine().memory().find(reinterpret_cast<uint64_t>(pointer));
   if (allocation->kind != machine::AllocationKind::managed &&
       allocation->kind != machine::AllocationKind::managed_variable) {
     throw ApiError(cudaErrorInvalidValue,
                    fmt::format("the range is in {}, which is no managed memory", allocation->label));
   }
-  return state.memory_advice[allocation->address];
+  return state.memory.advice[allocation->address];
 }
 
 /// A location as the older attributes return it: the device's number, or a negative number.

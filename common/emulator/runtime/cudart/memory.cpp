@@ -42,7 +42,7 @@ cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned flags) {
   return run_call("cudaHostAlloc", Needs::no_capture, [&](State& state) {
     check_flags("cudaHostAlloc", flags, cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined);
     *required(pointer, "pHost") = allocate(state, bytes, AllocationKind::pinned_host, "cudaHostAlloc");
-    state.host_allocation_flags[reinterpret_cast<uint64_t>(*pointer)] = flags | cudaHostAllocMapped;
+    state.memory.host_flags[reinterpret_cast<uint64_t>(*pointer)] = flags | cudaHostAllocMapped;
   });
 }
 
@@ -98,7 +98,7 @@ cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned flags) {
                      fmt::format("some of the {} bytes at {} are registered already, or are memory of CUDA", bytes,
                                  fmt::ptr(pointer)));
     }
-    state.host_allocation_flags[reinterpret_cast<uint64_t>(pointer)] = flags | cudaHostRegisterMapped;
+    state.memory.host_flags[reinterpret_cast<uint64_t>(pointer)] = flags | cudaHostRegisterMapped;
   });
 }
 
@@ -112,7 +112,7 @@ cudaError_t cudaHostUnregister(void* pointer) {
                      fmt::format("{} is not the start of memory given to cudaHostRegister", fmt::ptr(pointer)));
     }
     state.machine().memory().forget(address);
-    state.host_allocation_flags.erase(address);
+    state.memory.host_flags.erase(address);
   });
 }
 
@@ -137,8 +137,8 @@ cudaError_t cudaHostGetFlags(unsigned* flags, void* pointer) {
       throw ApiError(cudaErrorInvalidValue,
                      fmt::format("{} is no memory of cudaHostAlloc or cudaHostRegister", fmt::ptr(pointer)));
     }
-    const auto found = state.host_allocation_flags.find(allocation->address);
-    *required(flags, "pFlags") = found == state.host_allocation_flags.end() ? cudaHostAllocMapped : found->second;
+    const auto found = state.memory.host_flags.find(allocation->address);
+    *required(flags, "pFlags") = found == state.memory.host_flags.end() ? cudaHostAllocMapped : found->second;
   });
 }
 

@@ -20,9 +20,9 @@ void* allocate_in_stream(State& state, size_t bytes, MemoryPool& pool, cudaStrea
     capture_work(state, target, work);
     return work.memory->address;
   }
-  state.pools.check_room(pool, bytes);
+  state.memory.pools.check_room(pool, bytes);
   void* memory = allocate(state, bytes, machine::AllocationKind::device, name);
-  if (memory != nullptr) state.pools.allocated(pool, reinterpret_cast<uint64_t>(memory), bytes);
+  if (memory != nullptr) state.memory.pools.allocated(pool, reinterpret_cast<uint64_t>(memory), bytes);
   return memory;
 }
 
@@ -63,14 +63,15 @@ extern "C" {
 
 cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t stream) {
   return run_call("cudaMallocAsync", Needs::device, [&](State& state) {
-    *required(pointer, "devPtr") = allocate_in_stream(state, bytes, state.pools.current(), stream, "cudaMallocAsync");
+    *required(pointer, "devPtr") =
+        allocate_in_stream(state, bytes, state.memory.pools.current(), stream, "cudaMallocAsync");
   });
 }
 
 cudaError_t cudaMallocFromPoolAsync(void** pointer, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) {
   return run_call("cudaMallocFromPoolAsync", Needs::device, [&](State& state) {
     *required(pointer, "ptr") =
-        allocate_in_stream(state, bytes, state.pools.require(pool), stream, "cudaMallocFromPoolAsync");
+        allocate_in_stream(state, bytes, state.memory.pools.require(pool), stream, "cudaMallocFromPoolAsync");
   });
 }
 
@@ -95,38 +96,38 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* prope
       throw ApiError(cudaErrorNotSupported, "pools of the emulated GPU cannot be shared with other processes");
     }
     check_device(wanted.location.id);
-    *required(pool, "memPool") = handle_of(state.pools.create(wanted.maxSize));
+    *required(pool, "memPool") = handle_of(state.memory.pools.create(wanted.maxSize));
   });
 }
 
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
-  return run_call("cudaMemPoolDestroy", Needs::device, [&](State& state) { state.pools.destroy(pool); });
+  return run_call("cudaMemPoolDestroy", Needs::device, [&](State& state) { state.memory.pools.destroy(pool); });
 }
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
   return run_call("cudaDeviceGetDefaultMemPool", Needs::nothing, [&](State& state) {
     check_device(device);
-    *required(pool, "memPool") = handle_of(state.pools.of_device());
+    *required(pool, "memPool") = handle_of(state.memory.pools.of_device());
   });
 }
 
 cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) {
   return run_call("cudaDeviceGetMemPool", Needs::nothing, [&](State& state) {
     check_device(device);
-    *required(pool, "memPool") = handle_of(state.pools.current());
+    *required(pool, "memPool") = handle_of(state.memory.pools.current());
   });
 }
 
 cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool) {
   return run_call("cudaDeviceSetMemPool", Needs::nothing, [&](State& state) {
     check_device(device);
-    state.pools.make_current(state.pools.require(pool));
+    state.memory.pools.make_current(state.memory.pools.require(pool));
   });
 }
 
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
   return run_call("cudaMemPoolSetAttribute", Needs::nothing, [&](State& state) {
-    MemoryPool& found = state.pools.require(pool);
+    MemoryPool& found = state.memory.pools.require(pool);
     required(value, "value");
     if (int* narrow = narrow_attribute(found, attribute)) {
       *narrow = *static_cast<int*>(value);
@@ -147,7 +148,7 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
 
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
   return run_call("cudaMemPoolGetAttribute", Needs::nothing, [&](State& state) {
-    MemoryPool& found = state.pools.require(pool);
+    MemoryPool& found = state.memory.pools.require(pool);
     required(value, "value");
     if (const int* narrow = narrow_attribute(found, attribute)) {
       *static_cast<int*>(value) = *narrow;
@@ -161,13 +162,13 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
 
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep) {
   return run_call("cudaMemPoolTrimTo", Needs::nothing,
-                  [&](State& state) { state.pools.trim(state.pools.require(pool), keep); });
+                  [&](State& state) { state.memory.pools.trim(state.memory.pools.require(pool), keep); });
 }
 
 // There is one device, which always has access to its pools.
 cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc* descriptions, size_t count) {
   return run_call("cudaMemPoolSetAccess", Needs::nothing, [&](State& state) {
-    state.pools.require(pool);
+    state.memory.pools.require(pool);
     for (size_t index = 0; index < count; ++index) {
       const cudaMemAccessDesc& wanted = required(descriptions, "descList")[index];
       check_device(wanted.location.id);
@@ -180,7 +181,7 @@ cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc* de
 
 cudaError_t cudaMemPoolGetAccess(cudaMemAccessFlags* flags, cudaMemPool_t pool, cudaMemLocation* location) {
   return run_call("cudaMemPoolGetAccess", Needs::nothing, [&](State& state) {
-    state.pools.require(pool);
+    state.memory.pools.require(pool);
     check_device(required(location, "location")->id);
     *required(flags, "flags") = cudaMemAccessFlagsProtReadWrite;
   });

@@ -104,8 +104,9 @@ cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared_b
 }
 
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host_stub) {
-  return run_call("__cudaGetKernel", Needs::no_driver,
-                  [&](State& state) { *kernel = reinterpret_cast<cudaKernel_t>(&require_function(state, host_stub)); });
+  return run_call("__cudaGetKernel", Needs::no_driver, [&](State& state) {
+    *kernel = reinterpret_cast<cudaKernel_t>(&require_function(state.modules, host_stub));
+  });
 }
 
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,

@@ -30,7 +30,9 @@ void describe_array(const Array& array, TextureDescription& description) {
 TextureDescription describe(State& state, const cudaResourceDesc& resource) {
   TextureDescription description;
   switch (resource.resType) {
-    case cudaResourceTypeArray: describe_array(state.arrays.require(resource.res.array.array), description); break;
+    case cudaResourceTypeArray:
+      describe_array(state.memory.arrays.require(resource.res.array.array), description);
+      break;
     case cudaResourceTypeLinear: {
       const auto& linear = resource.res.linear;
       read_format(linear.desc, description);
@@ -62,7 +64,8 @@ TextureDescription describe(State& state, const cudaResourceDesc& resource) {
   if (description.width == 0 || description.height == 0) {
     throw ApiError(cudaErrorInvalidValue, "the resource has no texels");
   }
-  check_device_range(state, reinterpret_cast<const void*>(description.data), description.bytes, "resource");
+  check_device_range(state.machine().memory(), reinterpret_cast<const void*>(description.data), description.bytes,
+                     "resource");
   return description;
 }
 
@@ -101,7 +104,7 @@ void apply(const cudaTextureDesc& how, TextureDescription& description) {
 template <typename Object>
 cudaError_t destroy_object(const char* name, Object object) {
   return run_call(name, Needs::device, [&](State& state) {
-    if (object != 0) state.arrays.destroy_object(state, object);
+    if (object != 0) state.memory.arrays.destroy_object(state.machine().memory(), object);
   });
 }
 
@@ -119,7 +122,7 @@ cudaError_t cudaCreateTextureObject(cudaTextureObject_t* object, const cudaResou
     if (view != nullptr) throw ApiError(cudaErrorNotSupported, "resource views are not supported by the emulated GPU");
     TextureDescription description = describe(state, *required(resource, "pResDesc"));
     apply(*required(texture, "pTexDesc"), description);
-    *object = state.arrays.create_object(state, description, {*resource, *texture});
+    *object = state.memory.arrays.create_object(state.machine().memory(), description, {*resource, *texture});
   });
 }
 
@@ -129,13 +132,14 @@ cudaError_t cudaDestroyTextureObject(cudaTextureObject_t object) {
 
 cudaError_t cudaGetTextureObjectResourceDesc(cudaResourceDesc* resource, cudaTextureObject_t object) {
   return run_call("cudaGetTextureObjectResourceDesc", Needs::device, [&](State& state) {
-    *required(resource, "pResDesc") = state.arrays.require_object(object).resource;
+    *required(resource, "pResDesc") = state.memory.arrays.require_object(object).resource;
   });
 }
 
 cudaError_t cudaGetTextureObjectTextureDesc(cudaTextureDesc* texture, cudaTextureObject_t object) {
-  return run_call("cudaGetTextureObjectTextureDesc", Needs::device,
-                  [&](State& state) { *required(texture, "pTexDesc") = state.arrays.require_object(object).texture; });
+  return run_call("cudaGetTextureObjectTextureDesc", Needs::device, [&](State& state) {
+    *required(texture, "pTexDesc") = state.memory.arrays.require_object(object).texture;
+  });
 }
 
 cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t* object, const cudaResourceDesc* resource) {
@@ -144,12 +148,12 @@ cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t* object, const cudaResou
     if (required(resource, "pResDesc")->resType != cudaResourceTypeArray) {
       throw ApiError(cudaErrorInvalidValue, "a surface is made of an array");
     }
-    if ((state.arrays.require(resource->res.array.array).flags & cudaArraySurfaceLoadStore) == 0) {
+    if ((state.memory.arrays.require(resource->res.array.array).flags & cudaArraySurfaceLoadStore) == 0) {
       throw ApiError(cudaErrorInvalidValue, "the array was not made for surfaces: give cudaArraySurfaceLoadStore");
     }
     TextureDescription description = describe(state, *resource);
     description.kind = TextureKind::surface;
-    *object = state.arrays.create_object(state, description, {*resource, {}});
+    *object = state.memory.arrays.create_object(state.machine().memory(), description, {*resource, {}});
   });
 }
 
@@ -159,7 +163,7 @@ cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t object) {
 
 cudaError_t cudaGetSurfaceObjectResourceDesc(cudaResourceDesc* resource, cudaSurfaceObject_t object) {
   return run_call("cudaGetSurfaceObjectResourceDesc", Needs::device, [&](State& state) {
-    *required(resource, "pResDesc") = state.arrays.require_object(object).resource;
+    *required(resource, "pResDesc") = state.memory.arrays.require_object(object).resource;
   });
 }
 

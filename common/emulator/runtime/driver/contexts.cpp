@@ -62,7 +62,7 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags) {
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
   return run_driver_call("cuDevicePrimaryCtxGetState", Needs::nothing, [&](State& state) {
     check_device(device);
-    *required(flags, "flags") = state.device_flags;
+    *required(flags, "flags") = state.contexts.primary().flags;
     *required(active, "active") = state.machine_is_started();
   });
 }
@@ -133,13 +133,13 @@ CUresult cuCtxGetId(CUcontext context, unsigned long long* id) {
 CUresult cuCtxGetFlags(unsigned* flags) {
   return run_driver_call("cuCtxGetFlags", Needs::device, [&](State& state) {
     const Context& current = *state.contexts.current();
-    *required(flags, "flags") = &current == &state.contexts.primary() ? state.device_flags : current.flags;
+    *required(flags, "flags") = current.flags;
   });
 }
 CUresult cuCtxSetFlags(unsigned flags) {
   return run_driver_call("cuCtxSetFlags", Needs::device, [&](State& state) {
     Context& current = *state.contexts.current();
-    (&current == &state.contexts.primary() ? state.device_flags : current.flags) = flags;
+    current.flags = flags;
   });
 }
 

@@ -73,7 +73,7 @@ template <typename Value>
 CUresult wait_for_value(const char* name, CUstream stream, CUdeviceptr address, Value wanted, unsigned flags) {
   return run_driver_call(name, Needs::device, [&](State& state) {
     state.streams.require_for_work(stream);
-    check_device_range(state, pointer_of(address), sizeof(Value), "value");
+    check_device_range(state.machine().memory(), pointer_of(address), sizeof(Value), "value");
     Value value;
     std::memcpy(&value, machine::DeviceMemory::host(address), sizeof value);
     using Signed = std::make_signed_t<Value>;
@@ -99,10 +99,10 @@ template <typename Value>
 CUresult write_value(const char* name, CUstream stream, CUdeviceptr address, Value value) {
   return run_driver_call(name, Needs::device, [&](State& state) {
     state.streams.require_for_work(stream);
-    check_device_range(state, pointer_of(address), sizeof(Value), "value");
+    check_device_range(state.machine().memory(), pointer_of(address), sizeof(Value), "value");
     std::memcpy(machine::DeviceMemory::host(address), &value, sizeof value);
     if (state.settings().checks.global) {
-      state.global_history.written(state.machine().memory(), address, sizeof value);
+      state.launches.global_memory.written(state.machine().memory(), address, sizeof value);
     }
   });
 }

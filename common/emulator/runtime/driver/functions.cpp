@@ -10,7 +10,7 @@ namespace stagecraft::emulator::runtime {
 namespace {
 
 int function_attribute(State& state, Function& function, CUfunction_attribute attribute) {
-  const cudaFuncAttributes all = function_attributes(state, function);
+  const cudaFuncAttributes all = function_attributes(state.machine(), function);
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: return all.maxThreadsPerBlock;
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: return static_cast<int>(all.sharedSizeBytes);
@@ -43,7 +43,7 @@ extern "C" {
 
 CUresult cuFuncIsLoaded(CUfunctionLoadingState* loading, CUfunction function) {
   return run_driver_call("cuFuncIsLoaded", Needs::device, [&](State& state) {
-    *required(loading, "state") = require_function(state, function).kernel != nullptr
+    *required(loading, "state") = require_function(state.modules, function).kernel != nullptr
                                       ? CU_FUNCTION_LOADING_STATE_LOADED
                                       : CU_FUNCTION_LOADING_STATE_UNLOADED;
   });
@@ -51,14 +51,14 @@ CUresult cuFuncIsLoaded(CUfunctionLoadingState* loading, CUfunction function) {
 
 CUresult cuFuncLoad(CUfunction function) {
   return run_driver_call("cuFuncLoad", Needs::device, [&](State& state) {
-    Function& found = require_function(state, function);
+    Function& found = require_function(state.modules, function);
     found.module->kernel(found, state.machine());
   });
 }
 
 CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
   return run_driver_call("cuKernelGetFunction", Needs::device, [&](State& state) {
-    Function& found = require_function(state, kernel);
+    Function& found = require_function(state.modules, kernel);
     found.module->kernel(found, state.machine());
     *required(function, "pFunc") = reinterpret_cast<CUfunction>(&found);
   });
@@ -79,14 +79,14 @@ CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t* offset, s
 
 CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {
   return run_driver_call("cuFuncGetAttribute", Needs::device, [&](State& state) {
-    *required(value, "pi") = function_attribute(state, require_function(state, function), attribute);
+    *required(value, "pi") = function_attribute(state, require_function(state.modules, function), attribute);
   });
 }
 
 CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkernel kernel, CUdevice device) {
   return run_driver_call("cuKernelGetAttribute", Needs::device, [&](State& state) {
     check_device(device);
-    *required(value, "pi") = function_attribute(state, require_function(state, kernel), attribute);
+    *required(value, "pi") = function_attribute(state, require_function(state.modules, kernel), attribute);
   });
 }
 
@@ -98,13 +98,13 @@ CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t* offset, siz
 CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache, CUdevice device) {
   return run_driver_call("cuKernelSetCacheConfig", Needs::device, [&](State& state) {
     check_device(device);
-    require_function(state, kernel);
+    require_function(state.modules, kernel);
   });
 }
 
 CUresult cuFuncSetSharedMemConfig(CUfunction function, CUsharedconfig) {
   return run_driver_call("cuFuncSetSharedMemConfig", Needs::device,
-                         [&](State& state) { require_function(state, function); });
+                         [&](State& state) { require_function(state.modules, function); });
 }
 
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
@@ -122,7 +122,7 @@ CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkerne
 
 CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache) {
   return run_driver_call("cuFuncSetCacheConfig", Needs::device,
-                         [&](State& state) { require_function(state, function); });
+                         [&](State& state) { require_function(state.modules, function); });
 }
 
 }  // extern "C"

@@ -95,9 +95,9 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* least_grid, int* block_s
                                                    CUoccupancyB2DSize shared_bytes_of_block, size_t shared_bytes,
                                                    int most, unsigned) {
   return run_driver_call("cuOccupancyMaxPotentialBlockSize", Needs::device, [&](State& state) {
-    const BestBlock best = best_block_size(state, require_function(state, function), most, [&](int threads) {
-      return shared_bytes_of_block == nullptr ? shared_bytes : shared_bytes_of_block(threads);
-    });
+    const BestBlock best = best_block_size(
+        state.machine(), require_function(state.modules, function), most,
+        [&](int threads) { return shared_bytes_of_block == nullptr ? shared_bytes : shared_bytes_of_block(threads); });
     *required(least_grid, "minGridSize") = best.grid;
     *required(block_size, "blockSize") = best.threads;
   });
@@ -112,16 +112,16 @@ CUresult cuOccupancyMaxPotentialBlockSize(int* least_grid, int* block_size, CUfu
 CUresult cuOccupancyMaxPotentialClusterSize(int* cluster_size, CUfunction function, const CUlaunchConfig* config) {
   return run_driver_call("cuOccupancyMaxPotentialClusterSize", Needs::device, [&](State& state) {
     const cudaLaunchConfig_t same_configuration = runtime_configuration(*required(config, "config"));
-    *required(cluster_size, "clusterSize") =
-        largest_cluster(state, require_function(state, function), read_configuration(same_configuration));
+    *required(cluster_size, "clusterSize") = largest_cluster(state.machine(), require_function(state.modules, function),
+                                                             read_configuration(same_configuration));
   });
 }
 
 CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction function, const CUlaunchConfig* config) {
   return run_driver_call("cuOccupancyMaxActiveClusters", Needs::device, [&](State& state) {
     const cudaLaunchConfig_t same_configuration = runtime_configuration(*required(config, "config"));
-    *required(clusters, "numClusters") =
-        resident_clusters(state, require_function(state, function), read_configuration(same_configuration));
+    *required(clusters, "numClusters") = resident_clusters(state.machine(), require_function(state.modules, function),
+                                                           read_configuration(same_configuration));
   });
 }
 

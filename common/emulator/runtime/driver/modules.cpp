@@ -10,7 +10,7 @@ namespace {
 
 /// Loads a module, which belongs to the current context, unlike a library.
 CUmodule load_into_context(State& state, std::string image) {
-  Module& module = load_module(state, std::move(image));
+  Module& module = load_module(state.modules, state.machine(), std::move(image));
   module.context = state.contexts.current();
   return reinterpret_cast<CUmodule>(&module);
 }
@@ -45,14 +45,14 @@ CUresult cuModuleLoad(CUmodule* module, const char* path) {
 
 CUresult cuModuleUnload(CUmodule module) {
   return run_driver_call("cuModuleUnload", Needs::device, [&](State& state) {
-    require_module(state, module);
+    require_module(state.modules, module);
     state.modules.remove(reinterpret_cast<Module*>(module));
   });
 }
 
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
   return run_driver_call("cuModuleGetFunction", Needs::device, [&](State& state) {
-    Function& found = find_kernel(state, require_module(state, module), name);
+    Function& found = find_kernel(require_module(state.modules, module), name, state.machine());
     found.module->kernel(found, state.machine());
     *required(function, "hfunc") = reinterpret_cast<CUfunction>(&found);
   });
@@ -60,7 +60,7 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
 
 CUresult cuModuleGetGlobal_v2(CUdeviceptr* pointer, size_t* bytes, CUmodule module, const char* name) {
   return run_driver_call("cuModuleGetGlobal", Needs::device, [&](State& state) {
-    const Symbol symbol = require_module(state, module).symbol(required(name, "name"), state.machine());
+    const Symbol symbol = require_module(state.modules, module).symbol(required(name, "name"), state.machine());
     if (pointer != nullptr) *pointer = symbol.address;
     if (bytes != nullptr) *bytes = symbol.size;
   });
@@ -69,7 +69,8 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr* pointer, size_t* bytes, CUmodule modu
 CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option*, void**, unsigned, CUlibraryOption*,
                            void**, unsigned) {
   return run_driver_call("cuLibraryLoadData", Needs::device, [&](State& state) {
-    *required(library, "library") = reinterpret_cast<CUlibrary>(&load_module(state, copy_image(image)));
+    *required(library, "library") =
+        reinterpret_cast<CUlibrary>(&load_module(state.modules, state.machine(), copy_image(image)));
   });
 }
 
@@ -113,13 +114,13 @@ CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned count, CUmod
 // A library and its module are the same object.
 CUresult cuLibraryGetModule(CUmodule* module, CUlibrary library) {
   return run_driver_call("cuLibraryGetModule", Needs::device, [&](State& state) {
-    *required(module, "pMod") = reinterpret_cast<CUmodule>(&require_module(state, library));
+    *required(module, "pMod") = reinterpret_cast<CUmodule>(&require_module(state.modules, library));
   });
 }
 
 CUresult cuKernelGetLibrary(CUlibrary* library, CUkernel kernel) {
   return run_driver_call("cuKernelGetLibrary", Needs::device, [&](State& state) {
-    *required(library, "pLib") = reinterpret_cast<CUlibrary>(require_function(state, kernel).module);
+    *required(library, "pLib") = reinterpret_cast<CUlibrary>(require_function(state.modules, kernel).module);
   });
 }
 
@@ -131,7 +132,7 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
 
 CUresult cuFuncGetModule(CUmodule* module, CUfunction function) {
   return run_driver_call("cuFuncGetModule", Needs::device, [&](State& state) {
-    *required(module, "hmod") = reinterpret_cast<CUmodule>(require_function(state, function).module);
+    *required(module, "hmod") = reinterpret_cast<CUmodule>(require_function(state.modules, function).module);
   });
 }
 

@@ -75,16 +75,16 @@ Array& Arrays::require(cudaArray_const_t handle) {
   return *found->second;
 }
 
-void Arrays::destroy(State& state, cudaArray_t handle) {
-  state.machine().memory().release(require(handle).data);
+void Arrays::destroy(machine::DeviceMemory& memory, cudaArray_t handle) {
+  memory.release(require(handle).data);
   arrays_.erase(handle);
 }
 
-uint64_t Arrays::create_object(State& state, const machine::TextureDescription& description,
+uint64_t Arrays::create_object(machine::DeviceMemory& memory, const machine::TextureDescription& description,
                                const TextureObject& made_of) {
-  const auto handle = state.machine().memory().allocate(sizeof description, machine::AllocationKind::parameters,
-                                                        "a texture or surface object");
-  if (!handle) throw ApiError(cudaErrorMemoryAllocation, describe_lack(state.machine().memory(), sizeof description));
+  const auto handle =
+      memory.allocate(sizeof description, machine::AllocationKind::parameters, "a texture or surface object");
+  if (!handle) throw ApiError(cudaErrorMemoryAllocation, describe_lack(memory, sizeof description));
   std::memcpy(machine::DeviceMemory::host(*handle), &description, sizeof description);
   objects_[*handle] = made_of;
   return *handle;
@@ -98,9 +98,9 @@ const TextureObject& Arrays::require_object(uint64_t handle) {
   return found->second;
 }
 
-void Arrays::destroy_object(State& state, uint64_t handle) {
+void Arrays::destroy_object(machine::DeviceMemory& memory, uint64_t handle) {
   require_object(handle);
-  state.machine().memory().release(handle);
+  memory.release(handle);
   objects_.erase(handle);
 }
 

@@ -7,6 +7,7 @@
 
 #include "emulator/runtime/model/boxes.hpp"
 #include "emulator/runtime/model/cuda_headers.hpp"
+#include "emulator/state/device_memory.hpp"
 #include "emulator/state/texture_description.hpp"
 
 namespace stagecraft::emulator::runtime {
@@ -37,12 +38,13 @@ class Arrays {
   Array& create(State& state, const cudaChannelFormatDesc& format, cudaExtent extent, unsigned flags);
   /// Throws ApiError (cudaErrorInvalidResourceHandle).
   Array& require(cudaArray_const_t handle);
-  void destroy(State& state, cudaArray_t handle);
+  void destroy(machine::DeviceMemory& memory, cudaArray_t handle);
 
-  uint64_t create_object(State& state, const machine::TextureDescription& description, const TextureObject& made_of);
+  uint64_t create_object(machine::DeviceMemory& memory, const machine::TextureDescription& description,
+                         const TextureObject& made_of);
   /// Throws ApiError (cudaErrorInvalidValue).
   const TextureObject& require_object(uint64_t handle);
-  void destroy_object(State& state, uint64_t handle);
+  void destroy_object(machine::DeviceMemory& memory, uint64_t handle);
 
   void reset();
 

@@ -206,22 +206,22 @@ std::string copy_image(const void* image) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-Module& load_module(State& state, std::string image) {
+Module& load_module(ModuleTable& modules, machine::Machine& machine, std::string image) {
   auto module = std::make_unique<Module>(std::move(image));
-  module->load_all(state.machine());
-  return state.modules.add(std::move(module));
+  module->load_all(machine);
+  return modules.add(std::move(module));
 }
 
-Module& require_module(State& state, const void* handle) {
+Module& require_module(const ModuleTable& modules, const void* handle) {
   const auto* module = static_cast<const Module*>(handle);
-  if (!state.modules.contains(module)) {
+  if (!modules.contains(module)) {
     throw ApiError(cudaErrorInvalidResourceHandle, fmt::format("{} is no module", fmt::ptr(handle)));
   }
   return *const_cast<Module*>(module);
 }
 
-Function& find_kernel(State& state, Module& module, const char* name) {
-  if (!module.has_kernel(required(name, "name"), state.machine())) {
+Function& find_kernel(Module& module, const char* name, machine::Machine& machine) {
+  if (!module.has_kernel(required(name, "name"), machine)) {
     throw ApiError(cudaErrorSymbolNotFound,
                    fmt::format("the module has no kernel {}; names are mangled unless declared extern \"C\"", name));
   }

@@ -20,11 +20,11 @@ std::string copy_image(const void* image);
 /// Does the same from a file.
 std::string read_image(const char* path);
 /// Loads and translates the image at once, so that this call reports what is wrong with it. Throws ApiError.
-Module& load_module(State& state, std::string image);
+Module& load_module(ModuleTable& modules, machine::Machine& machine, std::string image);
 /// The module of a handle (CUmodule, CUlibrary, cudaLibrary_t). Throws ApiError.
-Module& require_module(State& state, const void* handle);
+Module& require_module(const ModuleTable& modules, const void* handle);
 /// A kernel of the module. Throws ApiError.
-Function& find_kernel(State& state, Module& module, const char* name);
+Function& find_kernel(Module& module, const char* name, machine::Machine& machine);
 
 /// Gives the PTX of each file to the image of the program that registered the same kernels, of those that are
 /// registered by now and not loaded (STAGECRAFT_PTX). Throws ApiError with a sentence about the first file that has no

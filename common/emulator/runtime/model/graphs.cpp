@@ -194,8 +194,8 @@ std::shared_ptr<GraphExecutable> instantiate(const Graph& graph, unsigned long l
   return result;
 }
 
-uint32_t& condition(State& state, cudaGraphConditionalHandle handle) {
-  if (!state.graphs.memory.contains(handle)) {
+uint32_t& condition(const GraphTable& graphs, cudaGraphConditionalHandle handle) {
+  if (!graphs.memory.contains(handle)) {
     throw ApiError(cudaErrorInvalidValue, fmt::format("{:#x} is no handle of a condition: "
                                                       "cudaGraphConditionalHandleCreate gives one",
                                                       handle));

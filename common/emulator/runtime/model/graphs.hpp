@@ -17,6 +17,7 @@
 
 namespace stagecraft::emulator::runtime {
 
+class GraphTable;
 class State;
 struct GraphNode;
 
@@ -52,7 +53,7 @@ struct GraphNode {
 };
 
 /// The value of a conditional handle. Throws ApiError (cudaErrorInvalidValue) for a handle of no condition.
-uint32_t& condition(State& state, cudaGraphConditionalHandle handle);
+uint32_t& condition(const GraphTable& graphs, cudaGraphConditionalHandle handle);
 /// A value that a graph's launch resets, and to what.
 struct Condition {
   std::shared_ptr<GraphMemory> memory;

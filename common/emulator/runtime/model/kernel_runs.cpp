@@ -42,13 +42,12 @@ struct LaunchChecks {
   bool goes_on = false;                      ///< findings do not stop the kernel
   checks::GlobalHistory* history = nullptr;  ///< null: global memory is not checked
 
-  LaunchChecks(State& state, const machine::LaunchRequest& request)
-      : goes_on(!state.settings().findings_are_errors),
-        history(state.settings().checks.global ? &state.global_history : nullptr) {
+  LaunchChecks(const Settings& settings, LaunchHistory& launches, const machine::LaunchRequest& request)
+      : goes_on(!settings.findings_are_errors), history(settings.checks.global ? &launches.global_memory : nullptr) {
     // All that the checks of memory find involves shared memory, which holds the barriers, the targets of copies and
     // the address of tensor memory. A kernel without shared memory would only be slowed down.
     const bool has_shared_memory = request.kernel->static_shared_bytes + request.dynamic_shared_bytes != 0;
-    memory = state.settings().checks.race && has_shared_memory;
+    memory = settings.checks.race && has_shared_memory;
   }
 
   std::vector<std::unique_ptr<machine::Observer>> make() const { return checks::make_checks(memory, goes_on, history); }
@@ -58,9 +57,9 @@ struct LaunchChecks {
 /// schedule.
 class Replay {
  public:
-  explicit Replay(State& state) {
-    const auto& wanted = state.settings().schedule;
-    if (!wanted || wanted->launch != state.launches + 1) return;
+  /// @param launch  the number of the launch that is next, from 1 on.
+  Replay(const std::optional<ReplayedLaunch>& wanted, uint64_t launch) {
+    if (!wanted || wanted->launch != launch) return;
     wanted_ = &*wanted;
     choices_ = std::make_unique<machine::ChosenSchedule>(wanted_->schedule);
   }
@@ -86,74 +85,78 @@ class Replay {
 
 /// Says once that the record of global memory was too large.
 /// @param before  how often it was by the beginning of the launch.
-void tell_forgotten(State& state, uint32_t before) {
-  if (before != 0 || state.global_history.times_forgotten() == 0) return;
+void tell_forgotten(Reporter& reporter, const checks::GlobalHistory& history, uint32_t before) {
+  if (before != 0 || history.times_forgotten() == 0) return;
   const std::string message = fmt::format(
       "the check of global memory has forgotten the accesses so far, because its record has reached the limit of {} "
       "MiB: races with them are not found, nor are reads of what nothing wrote",
-      state.global_history.most_bytes() >> 20);
-  state.reporter.tell(fmt::format("stagecraft: {}\n", message), {{"kind", "global memory"}, {"message", message}});
+      history.most_bytes() >> 20);
+  reporter.tell(fmt::format("stagecraft: {}\n", message), {{"kind", "global memory"}, {"message", message}});
 }
+
+/// What a launch takes, and the error of later calls, if it makes them fail.
+struct Ended {
+  Cost cost;
+  std::optional<cudaError_t> fault;
+};
 
 /// One launch, from its other schedules to its reports.
 class KernelRun {
  public:
   /// @param order  how it follows the launch before it, for the model of the chip's speed.
   KernelRun(State& state, const machine::LaunchRequest& request, timing::LaunchOrder order)
-      : state_(state),
+      : settings_(state.settings()),
+        machine_(state.machine()),
+        reporter_(state.reporter),
+        launches_(state.launches),
         request_(request),
         progress_(request.kernel->display_name, request.grid.count()),
-        checks_(state, request),
-        resident_blocks_(
-            state.machine().residency(*request.kernel, request.block, request.dynamic_shared_bytes).blocks),
-        recording_(state.settings(), uint64_t{resident_blocks_} * state.architecture().multiprocessors, order) {}
+        checks_(settings_, launches_, request),
+        resident_blocks_(machine_.residency(*request.kernel, request.block, request.dynamic_shared_bytes).blocks),
+        recording_(settings_, uint64_t{resident_blocks_} * machine_.architecture().multiprocessors, order) {}
 
-  Cost run() {
-    state_.machine().memory().limit_heap(state_.limits.heap_bytes);
+  Ended run() {
     const bool found_by_exploring = explore();
-    Replay replay(state_);
-    const uint32_t forgotten = state_.global_history.times_forgotten();
+    Replay replay(settings_.schedule, launches_.count + 1);
+    const uint32_t forgotten = launches_.global_memory.times_forgotten();
     machine::LaunchResult result = execute(replay.choices());
     const std::string report = report_findings(result.diagnostics);
-    state_.unread = {request_.kernel->display_name, std::move(result.unread)};
-    replay.tell_unreached(state_.reporter);
-    if (checks_.history != nullptr) tell_forgotten(state_, forgotten);
+    launches_.unread = {request_.kernel->display_name, std::move(result.unread)};
+    replay.tell_unreached(reporter_);
+    if (checks_.history != nullptr) tell_forgotten(reporter_, *checks_.history, forgotten);
     tell_recordings(report, result.stopped);
     // Also where the kernel ended before it noticed the signal.
     InterruptibleKernel::end_process();
-    keep_fault(result, found_by_exploring);
-    const double clock_khz = std::max(state_.architecture().clock_khz, 1u);
-    return {Engine::compute, kLaunchNanoseconds + static_cast<double>(result.cycles) * 1e6 / clock_khz};
+    return {cost_of(result.cycles), fault_of(result, found_by_exploring)};
   }
 
  private:
   /// Runs other schedules of the launch, if the settings ask for it. Returns whether something was found.
   bool explore() {
-    const Settings& settings = state_.settings();
-    if (settings.explore == 0 && settings.exhaust == 0) return false;
+    if (settings_.explore == 0 && settings_.exhaust == 0) return false;
     const exploration::ExploredLaunch launch{
-        .machine = state_.machine(),
+        .machine = machine_,
         .request = request_,
-        .number = state_.launches + 1,
-        .interleavings = settings.exhaust,
-        .schedules = settings.explore,
-        .threads = settings.threads,
-        .limit_cycles = settings.limit_cycles,
-        .lanes = settings.explore_lanes,
+        .number = launches_.count + 1,
+        .interleavings = settings_.exhaust,
+        .schedules = settings_.explore,
+        .threads = settings_.threads,
+        .limit_cycles = settings_.limit_cycles,
+        .lanes = settings_.explore_lanes,
         .tolerates = checks_.goes_on,
         .in_one_part = checks_.history != nullptr,
         .observers = [this] { return checks_.make(); },
         .interrupted = &InterruptibleKernel::interrupted(),
-        .report = [this](const machine::Diagnostic& diagnostic) { state_.reporter.report(diagnostic); }};
+        .report = [this](const machine::Diagnostic& diagnostic) { reporter_.report(diagnostic); }};
     bool found = false;
     try {
       const InterruptibleKernel interruptible;
-      found = state_.exploration.explore(launch);
+      found = launches_.exploration.explore(launch);
     } catch (const std::system_error& error) {
       throw ApiError(cudaErrorLaunchFailure, fmt::format("kernel {}: other schedules cannot be explored: {}",
                                                          request_.kernel->display_name, error.what()));
     }
-    if (InterruptibleKernel::interrupted()) tell_exploration(state_);
+    if (InterruptibleKernel::interrupted()) tell_exploration(reporter_, launches_.exploration);
     InterruptibleKernel::end_process();
     return found;
   }
@@ -175,20 +178,20 @@ class KernelRun {
     };
     const bool checks_global = checks_.history != nullptr;
     const machine::Division divided{.observers = make_observers,
-                                    .threads = state_.settings().threads,
+                                    .threads = settings_.threads,
                                     .in_one_part = checks_global,
                                     .needs = recording_.needed_clusters(checks_global),
                                     .interrupted = &InterruptibleKernel::interrupted(),
-                                    .limit = state_.settings().limit_cycles,
-                                    .watcher = state_.settings().progress ? &progress_ : nullptr};
+                                    .limit = settings_.limit_cycles,
+                                    .watcher = settings_.progress ? &progress_ : nullptr};
     const auto begin = std::chrono::steady_clock::now();
     machine::LaunchResult result = [&] {
       const InterruptibleKernel interruptible;
-      return state_.machine().launch(request_, whole_grid, print, divided);
+      return machine_.launch(request_, whole_grid, print, divided);
     }();
     progress_.erase();
-    state_.seconds_in_kernels += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    state_.thread_instructions += result.thread_instructions;
+    launches_.seconds_in_kernels += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    launches_.thread_instructions += result.thread_instructions;
     return result;
   }
 
@@ -197,25 +200,33 @@ class KernelRun {
     std::string report;
     machine::fold_consequences(found);
     for (const machine::Diagnostic& diagnostic : found) {
-      state_.reporter.report(diagnostic);
+      reporter_.report(diagnostic);
       report += checks::render_text(diagnostic);
     }
     return report;
   }
 
   void tell_recordings(const std::string& report, bool was_stopped) {
-    recording_.tell(state_.reporter, state_.launches++, report);
-    if (!was_stopped) recording_.tell_time(state_.reporter, state_.architecture(), resident_blocks_, state_.l2);
+    recording_.tell(reporter_, launches_.count++, report);
+    if (!was_stopped) recording_.tell_time(reporter_, machine_.architecture(), resident_blocks_, launches_.l2);
   }
 
-  /// Later calls fail where the kernel was stopped, or where findings are errors.
-  void keep_fault(const machine::LaunchResult& result, bool found_by_exploring) {
-    const bool findings_are_errors = state_.settings().findings_are_errors;
-    if (result.fault && (result.stopped || findings_are_errors)) state_.set_fault(error_of(*result.fault));
-    if (found_by_exploring && findings_are_errors) state_.set_fault(cudaErrorLaunchFailure);
+  Cost cost_of(machine::Cycle cycles) const {
+    const double clock_khz = std::max(machine_.architecture().clock_khz, 1u);
+    return {Engine::compute, kLaunchNanoseconds + static_cast<double>(cycles) * 1e6 / clock_khz};
   }
 
-  State& state_;
+  /// Later calls fail where the kernel was stopped, and where findings are errors.
+  std::optional<cudaError_t> fault_of(const machine::LaunchResult& result, bool found_by_exploring) const {
+    if (result.fault && (result.stopped || settings_.findings_are_errors)) return error_of(*result.fault);
+    if (found_by_exploring && settings_.findings_are_errors) return cudaErrorLaunchFailure;
+    return std::nullopt;
+  }
+
+  const Settings& settings_;
+  machine::Machine& machine_;
+  Reporter& reporter_;
+  LaunchHistory& launches_;
   machine::LaunchRequest request_;
   ProgressLine progress_;
   const LaunchChecks checks_;
@@ -229,27 +240,29 @@ Cost run_kernel(State& state, Stream& stream, const KernelWork& work, bool in_gr
   if (const auto fault = state.fault()) throw ApiError(*fault, "");
   const bool overlaps = may_overlap(work.configuration);
   if (state.settings().checks.global) {
-    state.global_history.begin(state.streams.begin(stream, true, overlaps),
-                               fmt::format("kernel {}", work.request.kernel->display_name), true);
+    state.launches.global_memory.begin(state.streams.begin(stream, true, overlaps),
+                                       fmt::format("kernel {}", work.request.kernel->display_name), true);
   }
-  return KernelRun(state, work.request, {.in_graph = in_graph, .overlaps = overlaps}).run();
+  state.machine().memory().limit_heap(state.limits.heap_bytes);
+  const Ended ended = KernelRun(state, work.request, {.in_graph = in_graph, .overlaps = overlaps}).run();
+  if (ended.fault) state.set_fault(*ended.fault);
+  return ended.cost;
 }
 
-void tell_unread(State& state) {
+void tell_unread(Reporter& reporter, const UnreadResults& unread) {
   constexpr size_t kMost = 4;
-  const UnreadResults& unread = state.unread;
-  if (state.reporter.diagnosed() != 0 || unread.results.empty()) return;
+  if (reporter.diagnosed() != 0 || unread.results.empty()) return;
   std::string text = fmt::format(
       "stagecraft: the program ends with an error, and no mistake was found. In its last kernel, {}, nothing reads\n",
       unread.kernel);
   for (size_t i = 0; i < std::min(kMost, unread.results.size()); ++i) text += fmt::format("  {}\n", unread.results[i]);
   text += "is that meant, or is something else read in its place?\n";
-  state.reporter.tell(text, {{"kind", "unread"}, {"kernel", unread.kernel}, {"results", unread.results}});
+  reporter.tell(text, {{"kind", "unread"}, {"kernel", unread.kernel}, {"results", unread.results}});
 }
 
-void tell_exploration(State& state) {
-  if (!state.exploration.has_launches()) return;
-  state.reporter.tell(fmt::format("stagecraft: {}\n", state.exploration.text()), state.exploration.json());
+void tell_exploration(Reporter& reporter, const exploration::Exploration& explored) {
+  if (!explored.has_launches()) return;
+  reporter.tell(fmt::format("stagecraft: {}\n", explored.text()), explored.json());
 }
 
 }  // namespace stagecraft::emulator::runtime

@@ -63,16 +63,16 @@ void check_threads(const machine::Architecture& chip, const machine::Kernel& ker
   }
 }
 
-void check_shared(State& state, const Function& function, const machine::Kernel& kernel, uint64_t bytes) {
-  const FunctionLimits limits = limits_of(state, function, kernel);
+void check_shared(const machine::Architecture& chip, const Function& function, const machine::Kernel& kernel,
+                  uint64_t bytes) {
+  const FunctionLimits limits = limits_of(chip, function, kernel);
   if (bytes <= limits.max_dynamic_shared_bytes) return;
   const std::string advice =
       bytes <= limits.shared_bytes_left
           ? fmt::format("allow it with cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, {})",
                         bytes)
           : fmt::format("the {} has {} bytes for a block, of which the kernel's static shared memory takes {}",
-                        state.architecture().name, state.architecture().shared_per_block_optin,
-                        kernel.static_shared_bytes);
+                        chip.name, chip.shared_per_block_optin, kernel.static_shared_bytes);
   refuse(cudaErrorInvalidValue, kernel,
          fmt::format("{} bytes of dynamic shared memory; legal are at most {}: {}", bytes,
                      limits.max_dynamic_shared_bytes, advice));
@@ -124,10 +124,11 @@ void check_preferred_cluster(const machine::Architecture& chip, const Function& 
 }
 
 /// The blocks of a cooperative grid must all run at once.
-void check_residency(State& state, const machine::Kernel& kernel, const LaunchConfiguration& configuration) {
-  const machine::Architecture& chip = state.architecture();
+void check_residency(const machine::Machine& machine, const machine::Kernel& kernel,
+                     const LaunchConfiguration& configuration) {
+  const machine::Architecture& chip = machine.architecture();
   const machine::Residency residency =
-      state.machine().residency(kernel, configuration.block, static_cast<uint32_t>(configuration.dynamic_shared_bytes));
+      machine.residency(kernel, configuration.block, static_cast<uint32_t>(configuration.dynamic_shared_bytes));
   const uint64_t most = uint64_t{residency.blocks} * chip.multiprocessors;
   if (configuration.grid.count() > most) {
     refuse(cudaErrorCooperativeLaunchTooLarge, kernel,
@@ -139,16 +140,16 @@ void check_residency(State& state, const machine::Kernel& kernel, const LaunchCo
 }
 
 /// Checks all of a configuration and returns the cluster that the launch has.
-Extent3 check_configuration(State& state, const Function& function, const machine::Kernel& kernel,
+Extent3 check_configuration(const machine::Machine& machine, const Function& function, const machine::Kernel& kernel,
                             const LaunchConfiguration& configuration) {
-  const machine::Architecture& chip = state.architecture();
+  const machine::Architecture& chip = machine.architecture();
   check_extents(chip, kernel, configuration);
   check_threads(chip, kernel, configuration.block);
-  check_shared(state, function, kernel, configuration.dynamic_shared_bytes);
+  check_shared(chip, function, kernel, configuration.dynamic_shared_bytes);
   const Extent3 cluster = cluster_of(function, kernel, configuration);
   check_cluster(chip, function, kernel, configuration, cluster);
   check_preferred_cluster(chip, function, kernel, configuration);
-  if (configuration.cooperative) check_residency(state, kernel, configuration);
+  if (configuration.cooperative) check_residency(machine, kernel, configuration);
   return cluster;
 }
 
@@ -234,8 +235,7 @@ std::vector<std::byte> pack_extra(const machine::Kernel& kernel, void* const* ex
 
 }  // namespace
 
-FunctionLimits limits_of(State& state, const Function& function, const machine::Kernel& kernel) {
-  const machine::Architecture& chip = state.architecture();
+FunctionLimits limits_of(const machine::Architecture& chip, const Function& function, const machine::Kernel& kernel) {
   FunctionLimits limits;
   limits.max_threads = chip.threads_per_block;
   const ptx::Extents bound =
@@ -276,10 +276,10 @@ KernelWork prepare_launch(State& state, const void* stub_or_handle, LaunchConfig
 
 KernelWork prepare_launch(State& state, const void* stub_or_handle, LaunchConfiguration configuration,
                           void* const* arguments, void* const* extra) {
-  KernelWork work{stub_or_handle, &require_function(state, stub_or_handle), std::move(configuration), {}};
+  KernelWork work{stub_or_handle, &require_function(state.modules, stub_or_handle), std::move(configuration), {}};
   const machine::Kernel& kernel = work.function->module->kernel(*work.function, state.machine());
   state.streams.require(work.configuration.stream);
-  const Extent3 cluster = check_configuration(state, *work.function, kernel, work.configuration);
+  const Extent3 cluster = check_configuration(state.machine(), *work.function, kernel, work.configuration);
   if (arguments != nullptr && extra != nullptr) {
     throw ApiError(cudaErrorInvalidValue, "both kernelParams and extra are given; one must be null");
   }
@@ -298,7 +298,7 @@ KernelWork prepare_again(State& state, KernelWork work) {
 
 void check_launch(State& state, const KernelWork& work) {
   const machine::Kernel& kernel = work.function->module->kernel(*work.function, state.machine());
-  check_configuration(state, *work.function, kernel, work.configuration);
+  check_configuration(state.machine(), *work.function, kernel, work.configuration);
 }
 
 LaunchConfiguration plain_configuration(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
@@ -364,8 +364,8 @@ LaunchConfiguration read_configuration(const cudaLaunchConfig_t& config) {
   return result;
 }
 
-Function& require_function(State& state, const void* stub_or_handle) {
-  Function* function = state.modules.find_function(stub_or_handle);
+Function& require_function(const ModuleTable& modules, const void* stub_or_handle) {
+  Function* function = modules.find_function(stub_or_handle);
   if (function == nullptr) {
     if (stub_or_handle == nullptr) throw ApiError(cudaErrorInvalidDeviceFunction, "the kernel is a null pointer");
     throw ApiError(cudaErrorInvalidResourceHandle,

@@ -25,7 +25,7 @@ struct FunctionLimits {
   uint32_t max_dynamic_shared_bytes = 0;  ///< without further opting in
   uint32_t shared_bytes_left = 0;         ///< that dynamic shared memory may take when opted in
 };
-FunctionLimits limits_of(State& state, const Function& function, const machine::Kernel& kernel);
+FunctionLimits limits_of(const machine::Architecture& chip, const Function& function, const machine::Kernel& kernel);
 
 /// The cluster a launch of this kernel has. Throws ApiError when the launch contradicts the kernel.
 machine::Extent3 cluster_of(const Function& function, const machine::Kernel& kernel,
@@ -46,6 +46,6 @@ void check_launch(State& state, const KernelWork& work);
 
 /// The kernel of a stub or handle. Throws ApiError: cudaErrorInvalidDeviceFunction for null, else
 /// cudaErrorInvalidResourceHandle.
-Function& require_function(State& state, const void* stub_or_handle);
+Function& require_function(const ModuleTable& modules, const void* stub_or_handle);
 
 }  // namespace stagecraft::emulator::runtime

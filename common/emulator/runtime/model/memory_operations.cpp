@@ -43,8 +43,7 @@ bool is_host_side(const machine::Allocation* allocation) {
 enum class Side { host, device, either };
 
 /// Throws unless `bytes` from `pointer` on are memory of this side. `what` is "destination" or "source".
-void check_range(State& state, const void* pointer, uint64_t bytes, Side side, const char* what) {
-  machine::DeviceMemory& memory = state.machine().memory();
+void check_range(machine::DeviceMemory& memory, const void* pointer, uint64_t bytes, Side side, const char* what) {
   if (pointer == nullptr) {
     throw ApiError(cudaErrorInvalidValue,
                    fmt::format("the {} is a null pointer; {} bytes are to be copied", what, bytes));
@@ -100,8 +99,7 @@ std::byte* bytes_at(void* pointer) { return machine::DeviceMemory::host(address_
 const std::byte* bytes_at(const void* pointer) { return machine::DeviceMemory::host(address_of(pointer)); }
 
 /// Throws ApiError (cudaErrorMemoryAllocation) when the host has too little left for what the box touches.
-void check_host_memory(State& state, void* to, Layout layout, Box box, uint64_t span) {
-  machine::HostMemory& host = state.machine().memory().host_memory();
+void check_host_memory(machine::HostMemory& host, void* to, Layout layout, Box box, uint64_t span) {
   if (!host.must_look(box.width * box.rows * box.depth)) return;
   const std::byte* const begin = bytes_at(to);
   constexpr uint64_t kFarApart = 64 << 10;
@@ -154,13 +152,13 @@ std::string describe_lack(machine::DeviceMemory& memory, uint64_t bytes) {
 void* allocate(State& state, uint64_t bytes, machine::AllocationKind kind, const char* function) {
   if (bytes == 0) return nullptr;
   machine::DeviceMemory& memory = state.machine().memory();
-  std::string label = fmt::format("{} #{}", function, state.allocation_count + 1);
+  std::string label = fmt::format("{} #{}", function, state.memory.allocations + 1);
   // A process gets pages of the host that hold zeros, and many programs rely on that.
   const bool on_host = kind == machine::AllocationKind::managed || kind == machine::AllocationKind::pinned_host;
   const auto address =
       memory.allocate(bytes, kind, std::move(label), on_host ? machine::Fill::zero : machine::Fill::poison);
   if (!address) throw ApiError(cudaErrorMemoryAllocation, describe_lack(memory, bytes));
-  ++state.allocation_count;
+  ++state.memory.allocations;
   return reinterpret_cast<void*>(*address);
 }
 
@@ -199,13 +197,11 @@ void release(State& state, void* pointer, bool host_memory) {
     return;
   }
   memory.release(address_of(pointer));
-  state.host_allocation_flags.erase(address_of(pointer));
-  state.memory_advice.erase(address_of(pointer));
-  state.pools.freed(address_of(pointer));
+  state.memory.freed(address_of(pointer));
 }
 
-void check_copy(State& state, void* to, Layout to_layout, const void* from, Layout from_layout, Box box,
-                cudaMemcpyKind kind) {
+void check_copy(machine::DeviceMemory& memory, void* to, Layout to_layout, const void* from, Layout from_layout,
+                Box box, cudaMemcpyKind kind) {
   Side to_side = Side::either, from_side = Side::either;
   switch (kind) {
     case cudaMemcpyHostToDevice:
@@ -234,15 +230,15 @@ void check_copy(State& state, void* to, Layout to_layout, const void* from, Layo
   const uint64_t to_bytes = checked_span(box, to_layout, "destination");
   const uint64_t from_bytes = checked_span(box, from_layout, "source");
   if (to_bytes == 0) return;
-  check_range(state, to, to_bytes, to_side, "destination");
-  check_range(state, from, from_bytes, from_side, "source");
+  check_range(memory, to, to_bytes, to_side, "destination");
+  check_range(memory, from, from_bytes, from_side, "source");
 }
 
-Cost copy_box(State& state, void* to, Layout to_layout, const void* from, Layout from_layout, Box box,
+Cost copy_box(machine::DeviceMemory& memory, void* to, Layout to_layout, const void* from, Layout from_layout, Box box,
               cudaMemcpyKind kind) {
-  check_copy(state, to, to_layout, from, from_layout, box, kind);
+  check_copy(memory, to, to_layout, from, from_layout, box, kind);
   if (box.width == 0 || box.rows == 0 || box.depth == 0) return {};
-  check_host_memory(state, to, to_layout, box, *span_of(box, to_layout));
+  check_host_memory(memory.host_memory(), to, to_layout, box, *span_of(box, to_layout));
   std::byte* const to_byte = bytes_at(to);
   const std::byte* const from_byte = bytes_at(from);
   for (uint64_t slice = 0; slice < box.depth; ++slice) {
@@ -251,7 +247,6 @@ Cost copy_box(State& state, void* to, Layout to_layout, const void* from, Layout
                    from_byte + slice * from_layout.slice + row * from_layout.pitch, box.width);
     }
   }
-  const machine::DeviceMemory& memory = state.machine().memory();
   const bool to_device = !is_host_side(memory.find(address_of(to)));
   const bool from_device = !is_host_side(memory.find(address_of(from)));
   const double bytes = static_cast<double>(box.width * box.rows * box.depth);
@@ -259,25 +254,25 @@ Cost copy_box(State& state, void* to, Layout to_layout, const void* from, Layout
   return {to_device ? Engine::to_device : Engine::to_host, kCopyNanoseconds + bytes / kHostBytesPerNanosecond};
 }
 
-void check_device_range(State& state, const void* pointer, uint64_t bytes, const char* what) {
-  check_range(state, pointer, bytes, Side::device, what);
+void check_device_range(machine::DeviceMemory& memory, const void* pointer, uint64_t bytes, const char* what) {
+  check_range(memory, pointer, bytes, Side::device, what);
 }
 
-void check_fill(State& state, void* to, Layout layout, Box box, uint32_t value_bytes) {
+void check_fill(machine::DeviceMemory& memory, void* to, Layout layout, Box box, uint32_t value_bytes) {
   check_pitch("destination", layout.pitch, box);
   const uint64_t bytes = checked_span(box, layout, "destination");
   if (bytes == 0) return;
-  check_range(state, to, bytes, Side::device, "destination");
+  check_range(memory, to, bytes, Side::device, "destination");
   if (value_bytes > 1 && (address_of(to) % value_bytes != 0 || (box.rows > 1 && layout.pitch % value_bytes != 0))) {
     throw ApiError(cudaErrorInvalidValue, fmt::format("the destination {} or its pitch is no multiple of {} bytes",
                                                       fmt::ptr(to), value_bytes));
   }
 }
 
-Cost fill_box(State& state, void* to, Layout layout, Box box, uint32_t value, uint32_t value_bytes) {
-  check_fill(state, to, layout, box, value_bytes);
+Cost fill_box(machine::DeviceMemory& memory, void* to, Layout layout, Box box, uint32_t value, uint32_t value_bytes) {
+  check_fill(memory, to, layout, box, value_bytes);
   if (box.width == 0 || box.rows == 0 || box.depth == 0) return {};
-  check_host_memory(state, to, layout, box, *span_of(box, layout));
+  check_host_memory(memory.host_memory(), to, layout, box, *span_of(box, layout));
   std::byte* const to_byte = bytes_at(to);
   for (uint64_t slice = 0; slice < box.depth; ++slice) {
     for (uint64_t row = 0; row < box.rows; ++row) {

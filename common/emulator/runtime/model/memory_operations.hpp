@@ -22,19 +22,20 @@ void* allocate(State& state, uint64_t bytes, machine::AllocationKind kind, const
 void release(State& state, void* pointer, bool host_memory);
 
 /// Throws ApiError: a bad kind, a pointer of the wrong side, a range that leaves its allocation.
-void check_copy(State& state, void* to, Layout to_layout, const void* from, Layout from_layout, Box box,
-                cudaMemcpyKind kind);
+void check_copy(machine::DeviceMemory& memory, void* to, Layout to_layout, const void* from, Layout from_layout,
+                Box box, cudaMemcpyKind kind);
 /// Copies a box. Throws as check_copy.
-Cost copy_box(State& state, void* to, Layout to_layout, const void* from, Layout from_layout, Box box,
+Cost copy_box(machine::DeviceMemory& memory, void* to, Layout to_layout, const void* from, Layout from_layout, Box box,
               cudaMemcpyKind kind);
 
 /// Throws ApiError for a range that is not device memory.
-void check_fill(State& state, void* to, Layout layout, Box box, uint32_t value_bytes);
+void check_fill(machine::DeviceMemory& memory, void* to, Layout layout, Box box, uint32_t value_bytes);
 /// Fills a box with a value of 1, 2 or 4 bytes; widths count in bytes. Throws as check_fill.
-Cost fill_box(State& state, void* to, Layout layout, Box box, uint32_t value, uint32_t value_bytes = 1);
+Cost fill_box(machine::DeviceMemory& memory, void* to, Layout layout, Box box, uint32_t value,
+              uint32_t value_bytes = 1);
 
 /// Throws ApiError unless [pointer, pointer + bytes) is within one allocation that kernels can reach.
-void check_device_range(State& state, const void* pointer, uint64_t bytes, const char* what);
+void check_device_range(machine::DeviceMemory& memory, const void* pointer, uint64_t bytes, const char* what);
 
 /// The address `offset` bytes into a variable of the program. Throws ApiError when the range leaves the variable.
 void* symbol_range(State& state, const void* shadow, size_t offset, size_t bytes);

@@ -133,12 +133,15 @@ class ModuleTable {
   std::vector<RegisteredImage> registered_images() const;
   /// The chip that suits what the program has registered so far (fatbin::choose_chip).
   const machine::Architecture& suitable_chip() const;
+  /// Whether this attribute of a function is refused for the first time: reports say so once.
+  bool refuses_first(int attribute) { return refused_attributes_.insert(attribute).second; }
   void unload_all();
 
  private:
   std::unordered_map<Module*, std::unique_ptr<Module>> modules_;
   std::unordered_map<const void*, Function*> stubs_;
   std::unordered_map<const void*, Variable> variables_;
+  std::set<int> refused_attributes_;
 };
 
 }  // namespace stagecraft::emulator::runtime

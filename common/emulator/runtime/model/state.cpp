@@ -22,8 +22,8 @@ const char* environment_variable(const char* name) { return std::getenv(name); }
 void check_exit_status(int status, void*) {
   State& state = State::instance();
   state.reporter.tell_repetitions();
-  tell_exploration(state);
-  if (status != 0) tell_unread(state);
+  tell_exploration(state.reporter, state.launches.exploration);
+  if (status != 0) tell_unread(state.reporter, state.launches.unread);
   if (status != 0 || (state.reporter.diagnosed() == 0 && !state.has_refused_variants())) return;
   if (!state.settings().strict_exit_status) return;
   std::fflush(nullptr);
@@ -116,13 +116,10 @@ void State::reset() {
   modules.unload_all();
   graphs.reset();
   streams.reset();
-  memory_advice.clear();
-  pools.reset();
-  arrays.reset();
-  host_allocation_flags.clear();
+  memory.reset();
   limits = {};
   fault_.reset();
-  global_history = {};
+  launches.global_memory = {};
   machine_.reset();
 }
 

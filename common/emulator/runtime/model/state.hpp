@@ -5,25 +5,17 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
-#include <string>
-#include <string_view>
-#include <unordered_map>
-#include <vector>
 
-#include "emulator/checks/global_memory/global_history.hpp"
-#include "emulator/exploration/exploration.hpp"
 #include "emulator/machine/machine.hpp"
-#include "emulator/runtime/model/arrays.hpp"
 #include "emulator/runtime/model/contexts.hpp"
 #include "emulator/runtime/model/errors.hpp"
 #include "emulator/runtime/model/graphs.hpp"
-#include "emulator/runtime/model/memory_pools.hpp"
+#include "emulator/runtime/model/launch_history.hpp"
+#include "emulator/runtime/model/memory_records.hpp"
 #include "emulator/runtime/model/modules.hpp"
 #include "emulator/runtime/model/reporting.hpp"
 #include "emulator/runtime/model/settings.hpp"
 #include "emulator/runtime/model/streams.hpp"
-#include "emulator/timing/memory_system.hpp"
 
 namespace stagecraft::emulator::runtime {
 
@@ -35,19 +27,6 @@ struct Limits {
   uint64_t pending_launches = 2048;
   uint64_t fetch_granularity = 64;
   uint64_t persisting_l2_bytes = 11796480;
-};
-
-/// What cudaMemAdvise and cudaMemPrefetchAsync have said about a managed allocation. Only queries use it.
-struct MemoryAdvice {
-  bool read_mostly = false, accessed_by_device = false, accessed_by_host = false;
-  cudaMemLocation preferred{cudaMemLocationTypeInvalid, 0};
-  cudaMemLocation last_prefetch{cudaMemLocationTypeInvalid, 0};
-};
-
-/// What nothing has read of what a kernel wrote in shared and tensor memory.
-struct UnreadResults {
-  std::string kernel;
-  std::vector<std::string> results;
 };
 
 class State {
@@ -77,26 +56,13 @@ class State {
   bool driver_is_initialised() const { return driver_is_initialised_; }
 
   ModuleTable modules;
-  Reporter reporter;
-  exploration::Exploration exploration;
-  checks::GlobalHistory global_history;  ///< used where global memory is checked
-  std::optional<timing::L2Contents> l2;  ///< of the model of the chip's speed, after the latest launch
-  UnreadResults unread;                  ///< of the latest launch
-  Limits limits;
   Contexts contexts;
+  Limits limits;
+  MemoryRecords memory;
   Streams streams;
   GraphTable graphs;
-  MemoryPools pools;
-  Arrays arrays;
-  unsigned device_flags = 0;
-  std::unordered_map<uint64_t, MemoryAdvice> memory_advice;      ///< of managed memory, by address
-  std::unordered_map<uint64_t, unsigned> host_allocation_flags;  ///< of cudaHostAlloc and cudaHostRegister, by address
-  std::set<int> refused_function_attributes;                     ///< that were reported
-  uint64_t allocation_count = 0;                                 ///< for labels
-
-  uint64_t launches = 0;             ///< of kernels
-  uint64_t thread_instructions = 0;  ///< of all kernels so far, counted per active lane
-  double seconds_in_kernels = 0;     ///< that the host took to emulate them
+  LaunchHistory launches;
+  Reporter reporter;
 
   /// Records that a kernel was stopped: every later call that touches the device returns this error, until
   /// cudaDeviceReset. (On a chip only a new process helps. Here the reset does, so that one test program can show

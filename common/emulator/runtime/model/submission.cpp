@@ -21,7 +21,7 @@ class CheckedWork {
  public:
   CheckedWork(State& state, Stream& stream, const char* name) : state_(state) {
     if (!state.settings().checks.global) return;
-    state.global_history.begin(state.streams.begin(stream, false), name, false);
+    state.launches.global_memory.begin(state.streams.begin(stream, false), name, false);
   }
   void accesses(const void* begin, Layout layout, Box box, bool writes) {
     if (!state_.settings().checks.global) return;
@@ -37,7 +37,8 @@ class CheckedWork {
 
  private:
   void accesses(uint64_t address, uint64_t bytes, bool writes) {
-    const auto finding = state_.global_history.accessed_by_work(state_.machine().memory(), address, bytes, writes);
+    const auto finding =
+        state_.launches.global_memory.accessed_by_work(state_.machine().memory(), address, bytes, writes);
     if (!finding) return;
     state_.reporter.report(*finding);
     if (state_.settings().findings_are_errors) state_.set_fault(cudaErrorLaunchFailure);
@@ -68,15 +69,18 @@ void check_work(State& state, const Work& work) {
   std::visit(Overloaded{
                  [&](const KernelWork& kernel) { check_launch(state, kernel); },
                  [&](const CopyWork& copy) {
-                   check_copy(state, copy.to, copy.to_layout, copy.from, copy.from_layout, copy.box, copy.kind);
+                   check_copy(state.machine().memory(), copy.to, copy.to_layout, copy.from, copy.from_layout, copy.box,
+                              copy.kind);
                  },
-                 [&](const FillWork& fill) { check_fill(state, fill.to, fill.layout, fill.box, fill.value_bytes); },
+                 [&](const FillWork& fill) {
+                   check_fill(state.machine().memory(), fill.to, fill.layout, fill.box, fill.value_bytes);
+                 },
                  [&](const HostWork& host) { required(reinterpret_cast<void*>(host.function), "the host function"); },
                  [&](const RecordWork& record) { state.streams.require_event(record.event); },
                  [&](const WaitWork& wait) { state.streams.require_event(wait.event); },
                  [&](const ChildWork& child) { check_works(state, *child.graph); },
                  [&](const ConditionalWork& conditional) {
-                   condition(state, conditional.handle);
+                   condition(state.graphs, conditional.handle);
                    for (const auto& body : conditional.bodies) check_works(state, *body);
                  },
                  [&](const auto&) {},
@@ -97,15 +101,16 @@ void perform(State& state, Stream& stream, const Work& work, bool in_graph) {
           },
           [&](const CopyWork& copy) {
             CheckedWork checked(state, stream, "a cudaMemcpy");
-            const Cost cost =
-                copy_box(state, copy.to, copy.to_layout, copy.from, copy.from_layout, copy.box, copy.kind);
+            const Cost cost = copy_box(state.machine().memory(), copy.to, copy.to_layout, copy.from, copy.from_layout,
+                                       copy.box, copy.kind);
             checked.accesses(copy.from, copy.from_layout, copy.box, false);
             checked.accesses(copy.to, copy.to_layout, copy.box, true);
             state.streams.work(stream, cost);
           },
           [&](const FillWork& fill) {
             CheckedWork checked(state, stream, "a cudaMemset");
-            const Cost cost = fill_box(state, fill.to, fill.layout, fill.box, fill.value, fill.value_bytes);
+            const Cost cost =
+                fill_box(state.machine().memory(), fill.to, fill.layout, fill.box, fill.value, fill.value_bytes);
             checked.accesses(fill.to, fill.layout, fill.box, true);
             state.streams.work(stream, cost);
           },

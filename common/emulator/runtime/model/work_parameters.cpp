@@ -23,7 +23,7 @@ cudaPitchedPtr pitched(const void* pointer, Layout layout, Box box) {
 
 // The unit of extents and places is a texel where an array takes part, and a byte otherwise.
 CopyWork copy_work(const cudaMemcpy3DParms& what) {
-  Arrays& arrays = State::instance().arrays;
+  Arrays& arrays = State::instance().memory.arrays;
   const Array* const to = what.dstArray == nullptr ? nullptr : &arrays.require(what.dstArray);
   const Array* const from = what.srcArray == nullptr ? nullptr : &arrays.require(what.srcArray);
   const uint64_t unit = to != nullptr ? to->texel_bytes : from != nullptr ? from->texel_bytes : 1;
@@ -75,9 +75,9 @@ KernelWork kernel_work(State& state, const cudaKernelNodeParams& what,
   return prepare_launch(state, what.func, read_configuration(config), what.kernelParams, what.extra);
 }
 
-cudaKernelNodeParams kernel_parameters_of(State& state, GraphNode& node) {
+cudaKernelNodeParams kernel_parameters_of(machine::Machine& machine, GraphNode& node) {
   auto& work = std::get<KernelWork>(node.work);
-  const machine::Kernel& kernel = work.function->module->kernel(*work.function, state.machine());
+  const machine::Kernel& kernel = work.function->module->kernel(*work.function, machine);
   node.arguments.clear();
   for (const machine::ParameterLayout& parameter : kernel.parameters) {
     node.arguments.push_back(work.request.parameters.data() + parameter.offset);

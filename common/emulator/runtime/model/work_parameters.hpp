@@ -17,7 +17,7 @@ cudaMemsetParams parameters_of(const FillWork& work);
 KernelWork kernel_work(State& state, const cudaKernelNodeParams& parameters,
                        const std::vector<cudaLaunchAttribute>& attributes);
 /// The parameters of a node that launches a kernel. The array of arguments belongs to the node.
-cudaKernelNodeParams kernel_parameters_of(State& state, GraphNode& node);
+cudaKernelNodeParams kernel_parameters_of(machine::Machine& machine, GraphNode& node);
 
 AllocateWork allocate_work(State& state, cudaMemAllocNodeParams& parameters);
 
