@@ -184,7 +184,8 @@ class PipeTest(LearnerTest):
 
     def test_commands_end_without_a_word(self):
         shutil.copytree(ROOT / "docs/reports", self.clone / "docs/reports")
-        for tool in ("explain.py", "pages.py", "timelines.py", "doctor.sh", "find_nvcc"):
+        shutil.copytree(ROOT / "common/emulator/settings", self.clone / "common/emulator/settings")
+        for tool in ("explain.py", "pages.py", "timelines.py", "doctor.sh", "find_nvcc", "run_program.py", "settings.py"):
             shutil.copy2(ROOT / "common/tools" / tool, self.clone / "common/tools")
         for command in ([], ["help"], ["progress"], ["hint"], ["explain"], ["explain", "deadlock"], ["progress", "--help"],
                         ["run", "--help"], ["doctor"]):
