@@ -11,7 +11,6 @@
 #include "emulator/machine/instruction_set.hpp"
 #include "emulator/ptx/demangling.hpp"
 #include "emulator/scheduling/grid_parts.hpp"
-#include "emulator/scheduling/grid_run.hpp"
 #include "emulator/translation/kernel_translator.hpp"
 
 namespace stagecraft::emulator::machine {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "emulator/scheduling/findings.hpp"
-#include "emulator/scheduling/grid_run.hpp"
+#include "emulator/scheduling/part_run.hpp"
 
 namespace stagecraft::emulator::machine {
 namespace {
@@ -133,7 +133,7 @@ class Parts {
       show_progress(grid, result, counted);
       return goes_on(now);
     };
-    GridRun(grid, result, before_turn).run();
+    PartRun(grid, result, before_turn).run();
     count(counted, result.progress.blocks_done, 0);
     if (!result.stop) return;
     Cycle earliest = earliest_stop_;

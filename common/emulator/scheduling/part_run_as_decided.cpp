@@ -3,13 +3,13 @@
 #include <optional>
 #include <vector>
 
-#include "emulator/scheduling/grid_run.hpp"
+#include "emulator/scheduling/part_run.hpp"
 #include "emulator/state/choices.hpp"
 #include "emulator/state/waiting.hpp"
 
 namespace stagecraft::emulator::machine {
 
-void GridRun::start_clusters_as_decided() {
+void PartRun::start_clusters_as_decided() {
   while (grid_.has_next_cluster() && (grid_.resident.empty() || grid_.kernel->clusters_interact)) {
     const std::vector<Sm*> room = find_room();
     if (room.empty()) return;
@@ -18,7 +18,7 @@ void GridRun::start_clusters_as_decided() {
   }
 }
 
-std::vector<Candidate> GridRun::list_candidates() {
+std::vector<Candidate> PartRun::list_candidates() {
   const Choices& choices = *grid_.request->choices;
   std::vector<Candidate> candidates;
   for (const auto& cluster : grid_.resident) {
@@ -45,7 +45,7 @@ std::vector<Candidate> GridRun::list_candidates() {
   return candidates;
 }
 
-bool GridRun::end_a_sleep() {
+bool PartRun::end_a_sleep() {
   for (const auto& cluster : grid_.resident) {
     if (cluster->time_limits.empty()) continue;
     cluster->now = std::max(cluster->now, cluster->time_limits.next_time());
@@ -55,7 +55,7 @@ bool GridRun::end_a_sleep() {
   return false;
 }
 
-void GridRun::carry_out(const Candidate& candidate) {
+void PartRun::carry_out(const Candidate& candidate) {
   Cluster& cluster = *candidate.cluster;
   current_ = &cluster;
   if (candidate.event != nullptr) {
@@ -70,7 +70,7 @@ void GridRun::carry_out(const Candidate& candidate) {
   if (warp.live == 0 && warp.block->live_warps == 0 && !warp.block->exited) finish_block(*warp.block);
 }
 
-void GridRun::run_as_decided() {
+void PartRun::run_as_decided() {
   for (;;) {
     start_clusters_as_decided();
     if (grid_.resident.empty()) return;

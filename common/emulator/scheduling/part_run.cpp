@@ -1,4 +1,4 @@
-#include "emulator/scheduling/grid_run.hpp"
+#include "emulator/scheduling/part_run.hpp"
 
 #include <fmt/format.h>
 
@@ -54,7 +54,7 @@ std::string_view name_of(FaultKind kind) {
 
 }  // namespace
 
-GridRun::GridRun(Grid& grid, RunResult& result, std::function<GoOn(Cycle)> goes_on)
+PartRun::PartRun(Grid& grid, RunResult& result, std::function<GoOn(Cycle)> goes_on)
     : grid_(grid), result_(result), goes_on_(std::move(goes_on)), random_(grid.request->seed) {
   const LaunchRequest& request = *grid.request;
   warps_per_block_ = warps_of(request.block.count());
@@ -63,7 +63,7 @@ GridRun::GridRun(Grid& grid, RunResult& result, std::function<GoOn(Cycle)> goes_
   grid.region_count = request.grid.count() / request.region().count();
 }
 
-GridRun::~GridRun() {
+PartRun::~PartRun() {
   const auto release = [](Block& block) {
     free_bytes(block.register_files);
     free_bytes(block.local_memory);
@@ -74,7 +74,7 @@ GridRun::~GridRun() {
   for (const auto& block : spare_blocks_) release(*block);
 }
 
-void GridRun::run() {
+void PartRun::run() {
   for (Observer* observer : grid_.observers) observer->grid_started(grid_);
   const Choices* const choices = grid_.request->choices;
   try {
@@ -89,7 +89,7 @@ void GridRun::run() {
   }
 }
 
-void GridRun::run_in_time() {
+void PartRun::run_in_time() {
   // With choices a cluster's turn may be late, as that of its next warp.
   const bool is_chosen = grid_.request->choices != nullptr;
   const auto turn_of = [](const Cluster& cluster) { return std::max(cluster.now, cluster.next_turn); };
@@ -148,7 +148,7 @@ void GridRun::run_in_time() {
   }
 }
 
-void GridRun::stop(GoOn why, Cycle now) {
+void PartRun::stop(GoOn why, Cycle now) {
   result_.ended = why;
   result_.progress.positions = positions_of(grid_);
   if (why == GoOn::no) return;
@@ -158,7 +158,7 @@ void GridRun::stop(GoOn why, Cycle now) {
   result_.stop = {FaultKind::timeout, now, std::move(report)};
 }
 
-bool GridRun::nothing_can_end() const {
+bool PartRun::nothing_can_end() const {
   // Each resident cluster has come back to an earlier state, and nothing has been done since that another could see.
   // Those that have not started wait until one of these ends.
   if (grid_.has_next_cluster() && !find_room().empty()) return false;
@@ -167,7 +167,7 @@ bool GridRun::nothing_can_end() const {
   });
 }
 
-std::vector<Sm*> GridRun::find_room() const {
+std::vector<Sm*> PartRun::find_room() const {
   // Blocks of one cluster go to different multiprocessors if there are enough. Pairs of blocks that share tensor
   // operations go to two neighbours, as on the chip.
   const uint64_t blocks = shape_of_next_cluster(grid_).count();
@@ -200,7 +200,7 @@ std::vector<Sm*> GridRun::find_room() const {
   return chosen;
 }
 
-std::unique_ptr<Cluster> GridRun::start_cluster(const std::vector<Sm*>& sms, Cycle at) {
+std::unique_ptr<Cluster> PartRun::start_cluster(const std::vector<Sm*>& sms, Cycle at) {
   auto cluster = std::make_unique<Cluster>();
   cluster->grid = &grid_;
   const ClusterPlace place = take_next_cluster(grid_);
@@ -212,7 +212,7 @@ std::unique_ptr<Cluster> GridRun::start_cluster(const std::vector<Sm*>& sms, Cyc
   return cluster;
 }
 
-std::unique_ptr<Block> GridRun::take_block() {
+std::unique_ptr<Block> PartRun::take_block() {
   if (!spare_blocks_.empty()) {
     auto block = std::move(spare_blocks_.back());
     spare_blocks_.pop_back();
@@ -230,7 +230,7 @@ std::unique_ptr<Block> GridRun::take_block() {
   return block;
 }
 
-void GridRun::start_block(Cluster& cluster, uint32_t rank, Sm& sm, Cycle at) {
+void PartRun::start_block(Cluster& cluster, uint32_t rank, Sm& sm, Cycle at) {
   const Kernel& kernel = *grid_.kernel;
   cluster.blocks.push_back(take_block());
   Block& block = *cluster.blocks.back();
@@ -275,7 +275,7 @@ void GridRun::start_block(Cluster& cluster, uint32_t rank, Sm& sm, Cycle at) {
   for (Observer* observer : grid_.observers) observer->block_started(block);
 }
 
-void GridRun::finish_block(Block& block) {
+void PartRun::finish_block(Block& block) {
   Sm& sm = *block.sm;
   block.exited = true;
   --block.cluster->live_blocks;
@@ -291,7 +291,7 @@ void GridRun::finish_block(Block& block) {
   wake_for_tensor_memory(sm, end);
 }
 
-void GridRun::finish_cluster(const Cluster& cluster) {
+void PartRun::finish_cluster(const Cluster& cluster) {
   for (const auto& block : cluster.blocks) block->warps.clear();
   loops_.erase(&cluster);
   const auto place = std::find_if(grid_.resident.begin(), grid_.resident.end(),
@@ -300,7 +300,7 @@ void GridRun::finish_cluster(const Cluster& cluster) {
   grid_.resident.erase(place);
 }
 
-Warp* GridRun::next_warp(Cluster& cluster) {
+Warp* PartRun::next_warp(Cluster& cluster) {
   // The warp that is furthest behind is next. Between equals the seed decides; seed 0 keeps the order of their numbers.
   Warp* best = nullptr;
   uint64_t best_rank = 0;
@@ -319,14 +319,14 @@ Warp* GridRun::next_warp(Cluster& cluster) {
   return best;
 }
 
-void GridRun::carry_out(Cluster& cluster, const Event& event) {
+void PartRun::carry_out(Cluster& cluster, const Event& event) {
   cluster.now = std::max(cluster.now, event.when.time);
   cluster.origin = event.origin;
   ++grid_.effects;
   event.action();
 }
 
-GridRun::Status GridRun::advance(Cluster& cluster, Cycle until) {
+PartRun::Status PartRun::advance(Cluster& cluster, Cycle until) {
   EndlessLoopDetector& loops = loops_[&cluster];
   cluster.next_turn = 0;
   for (;;) {
@@ -365,7 +365,7 @@ GridRun::Status GridRun::advance(Cluster& cluster, Cycle until) {
   }
 }
 
-void GridRun::look_at_host(const Warp& warp) const {
+void PartRun::look_at_host(const Warp& warp) const {
   HostMemory& host = grid_.memory->host_memory();
   if (host.has_room_now()) return;
   Cluster& cluster = *warp.block->cluster;
@@ -379,7 +379,7 @@ void GridRun::look_at_host(const Warp& warp) const {
                "use less device memory, or a host with more"});
 }
 
-Place GridRun::place_of(const Cluster& cluster, const Fault& fault) const {
+Place PartRun::place_of(const Cluster& cluster, const Fault& fault) const {
   Origin origin = cluster.origin;
   if (cluster.running != nullptr) {
     const Fragment& fragment = *cluster.running;
@@ -401,7 +401,7 @@ Place GridRun::place_of(const Cluster& cluster, const Fault& fault) const {
   return place;
 }
 
-void GridRun::report(const Fault& fault, const Cluster& cluster) {
+void PartRun::report(const Fault& fault, const Cluster& cluster) {
   Diagnostic report{fault.name.empty() ? std::string(name_of(fault.kind)) : fault.name, fault.message,
                     place_of(cluster, fault), fault.details, fault.likely_cause};
   if (const auto* misuse = dynamic_cast<const BarrierMisuse*>(&fault)) {
@@ -410,7 +410,7 @@ void GridRun::report(const Fault& fault, const Cluster& cluster) {
   result_.stop = {fault.kind, cluster.now, std::move(report), cluster.running == nullptr};
 }
 
-Diagnostic GridRun::new_report(const char* kind, const char* message) const {
+Diagnostic PartRun::new_report(const char* kind, const char* message) const {
   Diagnostic report;
   report.kind = kind;
   report.message = message;
@@ -419,14 +419,14 @@ Diagnostic GridRun::new_report(const char* kind, const char* message) const {
   return report;
 }
 
-void GridRun::report_endless(const Cluster& cluster) {
+void PartRun::report_endless(const Cluster& cluster) {
   Diagnostic report = new_report(
       "endless loop", "the same instructions are executed again and again, with the same values in all registers");
   for (Observer* observer : grid_.observers) observer->cluster_repeated(cluster, report);
   result_.stop = {FaultKind::deadlock, cluster.now, std::move(report)};
 }
 
-void GridRun::report_stuck(const Cluster& cluster, Cycle at) {
+void PartRun::report_stuck(const Cluster& cluster, Cycle at) {
   Diagnostic report = new_report("deadlock", "nothing in a cluster can go on");
   for (Observer* observer : grid_.observers) observer->cluster_stuck(cluster, report);
   result_.stop = {FaultKind::deadlock, at, std::move(report)};

@@ -1,4 +1,4 @@
-// Runs one grid: decides which clusters are resident where, and in what order they advance.
+// Runs one part of a grid (grid_parts.hpp): decides which clusters are resident where, and in what order they advance.
 //
 // Every cluster has its own virtual clock. The one that is furthest behind runs for a while, then the next. The clock
 // of a cluster that has not started counts as the time at which its multiprocessor became free. So blocks of a grid
@@ -49,12 +49,12 @@ struct RunResult {
   Progress progress;       ///< how far it has come
 };
 
-class GridRun {
+class PartRun {
  public:
   /// @param goes_on  is asked before each turn of a cluster, with its time; the run ends where the answer is not yes.
-  GridRun(Grid& grid, RunResult& result, std::function<GoOn(Cycle)> goes_on);
-  ~GridRun();
-  /// Runs the grid to its end, or to the first fault. What is found goes into the result.
+  PartRun(Grid& grid, RunResult& result, std::function<GoOn(Cycle)> goes_on);
+  ~PartRun();
+  /// Runs the part to its end, or to the first fault. What is found goes into the result.
   void run();
 
  private:
@@ -63,7 +63,7 @@ class GridRun {
 
   enum class Status { finished, paused, stuck, repeating };
 
-  /// Runs the grid in virtual time.
+  /// Runs the part in virtual time.
   void run_in_time();
   /// Does the same where Choices decides what is next: virtual time then decides nothing.
   void run_as_decided();
