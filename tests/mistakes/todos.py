@@ -198,7 +198,8 @@ class Chapter:
         return self.failure_of(answer, host=True)
 
     def failure_of(self, answer: Answer, host: bool) -> str:
-        done = run(self.make(answer, host), check=False)
+        # One failure is enough.
+        done = run(self.make(answer, host), check=False, env={**os.environ, "GTEST_FAIL_FAST": "1"})
         if not host and REFUSED in done.stdout:
             return ""  # the solution's host does not know these kernels
         if failure := FAILED.search(done.stdout):
