@@ -205,7 +205,7 @@ void translate_getctarank(Translation& t) {
 }  // namespace
 
 void add_address_conversions(InstructionSet& set) {
-  set.add("cvta", translate_cvta, kOrdinary, InstructionClass::free);
+  set.add("cvta", translate_cvta, computing(Computation::address), InstructionClass::free);
   set.add("isspacep", translate_isspacep, kOrdinary, InstructionClass::free);
   set.add("mapa", translate_mapa, kOrdinary, InstructionClass::free);
   set.add("getctarank", translate_getctarank, kOrdinary, InstructionClass::logic);

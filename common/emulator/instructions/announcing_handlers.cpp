@@ -318,18 +318,18 @@ bool is_global_load(const AccessDetail& access, AccessOrder order) {
 
 }  // namespace
 
-void observe(Kernel& kernel, const InstructionSet& instructions, bool global) {
+void observe(Kernel& kernel, bool global) {
   kernel.observed.resize(kernel.code.size());
   kernel.announces_global = global;
   // Only a kernel with bulk copies can read what one of its own is still to write.
-  const bool copies = std::any_of(kernel.places.begin(), kernel.places.end(), [](const OpPlace& place) {
-    return place.function != nullptr && place.instruction < place.function->body.size() &&
-           place.function->body[place.instruction].opcode == "cp";
+  const bool copies = std::any_of(kernel.traits.begin(), kernel.traits.end(), [](const auto& of_function) {
+    return std::any_of(of_function.second.begin(), of_function.second.end(),
+                       [](const InstructionTraits& traits) { return traits.copies != Copies::none; });
   });
   for (size_t pc = 0; pc < kernel.code.size(); ++pc) {
     const OpPlace& place = kernel.places[pc];
     if (place.function == nullptr || place.instruction >= place.function->body.size()) continue;
-    const InstructionTraits traits = instructions.traits_of(place.function->body[place.instruction]);
+    const InstructionTraits& traits = kernel.traits_at(static_cast<uint32_t>(pc));
     kernel.has_async_proxy = kernel.has_async_proxy || traits.proxy == Proxy::async;
     Op& op = kernel.code[pc];
     ObservedOp plain{op.full, op.masked};

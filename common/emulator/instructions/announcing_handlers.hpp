@@ -4,13 +4,11 @@
 #pragma once
 
 #include "emulator/state/grid.hpp"
-#include "emulator/translation/registration.hpp"
 
 namespace stagecraft::emulator::machine {
 
 /// Wraps the handlers of a translated kernel so that they announce its effects.
-/// @param instructions  the set that the kernel was translated with, whose traits say what is announced.
-/// @param global        whether weak accesses of global memory are announced, too.
-void observe(Kernel& kernel, const InstructionSet& instructions, bool global = false);
+/// @param global  whether weak accesses of global memory are announced, too.
+void observe(Kernel& kernel, bool global = false);
 
 }  // namespace stagecraft::emulator::machine

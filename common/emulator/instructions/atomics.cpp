@@ -191,7 +191,7 @@ void translate_asynchronous_release(Translation& t) {
 }
 
 InstructionTraits atomic_traits(const ptx::Instruction& instruction) {
-  return access_traits(instruction, AccessOrder::relaxed);
+  return access_traits(instruction, AccessOrder::relaxed, MemoryUse::updates);
 }
 
 }  // namespace

@@ -313,11 +313,16 @@ void lanes_have_exited(Warp& warp, LaneMask lanes) {
 
 void add_block_barriers(InstructionSet& set) {
   InstructionTraits meets = kOrdinary;
-  meets.synchronises = true;
-  set.add("bar", translate_bar, meets, InstructionClass::barrier);
-  set.add("bar.warp", translate_bar_warp, {.reach = Reach::own_cluster, .proxy = Proxy::generic, .orders_lanes = true},
-          InstructionClass::barrier);
-  set.add("barrier", translate_barrier, meets, InstructionClass::barrier);
+  meets.synchronises = meets.ends_polling = true;
+  meets.reads_first = true;  // a number; of .red, too, whose result the model of time does not follow
+  InstructionTraits meets_block = meets;
+  meets_block.meets_block = true;
+  InstructionTraits meets_warp = kOrdinary;
+  meets_warp.orders_lanes = meets_warp.ends_polling = meets_warp.reads_first = true;
+  set.add("bar", translate_bar, meets_block, InstructionClass::barrier);
+  set.add("bar.warp", translate_bar_warp, meets_warp, InstructionClass::barrier);
+  set.add("barrier", translate_barrier, meets_block, InstructionClass::barrier);
+  set.add("barrier.cluster", translate_barrier, meets, InstructionClass::barrier);
 }
 
 }  // namespace stagecraft::emulator::machine

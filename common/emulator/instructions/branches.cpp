@@ -116,12 +116,17 @@ void translate_pmevent(Translation& t) {
 
 void add_control_flow(InstructionSet& set) {
   constexpr InstructionTraits kLeaves{.reach = Reach::own_cluster, .proxy = Proxy::generic, .flow = Flow::leaves};
+  InstructionTraits ends = kLeaves;
+  ends.ends_polling = true;
+  InstructionTraits chooses = ends;
+  chooses.reads_first = true;
+  InstructionTraits calls = chooses;
+  calls.flow = Flow::calls;
   set.add("bra", translate_bra, kLeaves, InstructionClass::control);
-  set.add("brx", translate_brx, kLeaves, InstructionClass::control);
-  set.add("call", translate_call, {.reach = Reach::own_cluster, .proxy = Proxy::generic, .flow = Flow::calls},
-          InstructionClass::control);
-  set.add("ret", translate_return, kLeaves, InstructionClass::control);
-  set.add("exit", translate_alone<exit_thread>, kLeaves, InstructionClass::control);
+  set.add("brx", translate_brx, chooses, InstructionClass::control);
+  set.add("call", translate_call, calls, InstructionClass::control);
+  set.add("ret", translate_return, ends, InstructionClass::control);
+  set.add("exit", translate_alone<exit_thread>, ends, InstructionClass::control);
   set.add("trap", translate_alone<trap>, kLeaves, InstructionClass::other);
   set.add("brkpt", translate_alone<do_nothing>, kOrdinary, InstructionClass::other);
   set.add("pmevent", translate_pmevent, kOrdinary, InstructionClass::other);

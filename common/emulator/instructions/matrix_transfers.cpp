@@ -248,11 +248,16 @@ void translate_movmatrix(Translation& t) {
 }  // namespace
 
 void add_matrix_transfers(InstructionSet& set) {
+  InstructionTraits loads = kOrdinary;
+  loads.memory = MemoryUse::loads;
+  loads.only_shared = true;
+  InstructionTraits stores = loads;
+  stores.memory = MemoryUse::stores;
   set.add(
-      "ldmatrix", [](Translation& t) { translate_matrix(t, false); }, kOrdinary, InstructionClass::memory);
+      "ldmatrix", [](Translation& t) { translate_matrix(t, false); }, loads, InstructionClass::memory);
   set.add("movmatrix", translate_movmatrix, kOrdinary, InstructionClass::other);
   set.add(
-      "stmatrix", [](Translation& t) { translate_matrix(t, true); }, kOrdinary, InstructionClass::memory);
+      "stmatrix", [](Translation& t) { translate_matrix(t, true); }, stores, InstructionClass::memory);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -165,8 +165,15 @@ void translate_asynchronous_release(Translation& t) {
   translate_plain(t, true);
 }
 
-InstructionTraits plain_access_traits(const ptx::Instruction& instruction) {
-  return access_traits(instruction, AccessOrder::weak);
+InstructionTraits load_traits(const ptx::Instruction& instruction) {
+  InstructionTraits traits = access_traits(instruction, AccessOrder::weak, MemoryUse::loads);
+  traits.takes_wider_registers = true;
+  return traits;
+}
+InstructionTraits store_traits(const ptx::Instruction& instruction) {
+  InstructionTraits traits = access_traits(instruction, AccessOrder::weak, MemoryUse::stores);
+  traits.takes_wider_registers = traits.proxy != Proxy::async;
+  return traits;
 }
 
 bool names_parameters(const ptx::Instruction& instruction) {
@@ -237,8 +244,10 @@ MemoryScope scope_of(const ptx::Instruction& instruction, MemoryScope plain) {
   return ptx::has_modifier(instruction, "sys") ? MemoryScope::system : plain;
 }
 
-InstructionTraits access_traits(const ptx::Instruction& instruction, AccessOrder plain) {
+InstructionTraits access_traits(const ptx::Instruction& instruction, AccessOrder plain, MemoryUse use) {
   InstructionTraits traits = kOrdinary;
+  traits.memory = use;
+  traits.ends_polling = true;
   traits.order = order_of(instruction, plain);
   // An atom or red without a scope has .gpu; ld.volatile and st.volatile count as .relaxed.sys (PTX ISA, "atom", "ld").
   traits.scope = scope_of(instruction, plain == AccessOrder::weak ? MemoryScope::system : MemoryScope::device);
@@ -267,9 +276,8 @@ void set_address(Translation& t, AccessDetail& access, const ptx::Operand& opera
   access.base = memory.base;
   access.wide = memory.wide;
   access.offset = memory.offset;
-  // ptxas takes a shared address of 32 bits for these two, also where they name no state space.
-  const bool of_matrix = t.instruction.opcode == "ldmatrix" || t.instruction.opcode == "stmatrix";
-  const bool far = !of_matrix && (modifier_space == Space::none || modifier_space == Space::global);
+  // ptxas takes a shared address of 32 bits for ldmatrix and stmatrix, also where they name no state space.
+  const bool far = (modifier_space == Space::none || modifier_space == Space::global) && !t.traits().only_shared;
   if (far && !memory.wide && operand.list[0].kind == ptx::OperandKind::reg) {
     t.illegal(fmt::format(
         "register {} has 32 bits; {} address has 64", operand.list[0].name,
@@ -347,10 +355,10 @@ void emit_lane_access(Translation& t, const AccessDetail& whole, RegisterOffset 
 }
 
 void add_memory_accesses(InstructionSet& set) {
-  set.add("ld", translate_load, plain_access_traits, class_of_load);
-  set.add("ldu", translate_load, plain_access_traits, InstructionClass::memory);
-  set.add("st", translate_store, plain_access_traits, class_of_store);
-  set.add("st.async.release", translate_asynchronous_release, plain_access_traits, InstructionClass::memory);
+  set.add("ld", translate_load, load_traits, class_of_load);
+  set.add("ldu", translate_load, load_traits, InstructionClass::memory);
+  set.add("st", translate_store, store_traits, class_of_store);
+  set.add("st.async.release", translate_asynchronous_release, store_traits, InstructionClass::memory);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -145,7 +145,7 @@ bool take_memory_order(ptx::Modifiers& modifiers);
 MemoryScope scope_of(const ptx::Instruction& instruction, MemoryScope plain);
 /// The traits of ld, st, atom and red, from their .sem and their state space.
 /// @param plain  how an access without .sem orders others.
-InstructionTraits access_traits(const ptx::Instruction& instruction, AccessOrder plain);
+InstructionTraits access_traits(const ptx::Instruction& instruction, AccessOrder plain, MemoryUse use);
 /// Takes .async from st.async.release or red.async.release, and refuses what these cannot have. They go to global
 /// memory at any time before their block ends: here at once, as a plain st.release or red.release.
 void take_asynchronous_release(Translation& t);

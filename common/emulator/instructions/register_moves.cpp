@@ -224,6 +224,6 @@ InstructionClass class_of_move(const ptx::Instruction& instruction) {
 
 }  // namespace
 
-void add_moves(InstructionSet& set) { set.add("mov", translate_mov, kOrdinary, class_of_move); }
+void add_moves(InstructionSet& set) { set.add("mov", translate_mov, computing(Computation::copy), class_of_move); }
 
 }  // namespace stagecraft::emulator::machine

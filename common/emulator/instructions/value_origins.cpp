@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "emulator/instructions/memory_access.hpp"
@@ -15,19 +14,11 @@ using ptx::Instruction;
 using ptx::Operand;
 using ptx::OperandKind;
 
-/// Whether lanes exchange their operands in it, and each waits until all have come.
-bool is_exchange(const Instruction& instruction) {
-  const std::string_view opcode = instruction.opcode;
-  const bool exchanges = opcode == "shfl" || opcode == "vote" || opcode == "match" || opcode == "redux";
-  return exchanges &&
-         std::find(instruction.modifiers.begin(), instruction.modifiers.end(), "sync") != instruction.modifiers.end();
-}
-
 /// The definitions of the registers of one function.
 class Definitions {
  public:
-  explicit Definitions(const ptx::Function& function)
-      : body_(function.body), of_register_(function.registers.size()), seen_(function.body.size(), 0) {
+  Definitions(const ptx::Function& function, const std::vector<InstructionTraits>& traits)
+      : body_(function.body), traits_(traits), of_register_(function.registers.size()), seen_(function.body.size(), 0) {
     for (uint32_t i = 0; i < body_.size(); ++i) {
       if (!has_result(body_[i])) continue;
       ptx::visit_registers(body_[i].operands[0], [&](ptx::RegisterId reg) { of_register_[reg].push_back(i); });
@@ -59,8 +50,9 @@ class Definitions {
       return operand.bits;
     }
     if (operand.kind != OperandKind::reg || of_register_[operand.reg].size() != 1) return std::nullopt;
-    const Instruction& definition = body_[of_register_[operand.reg].front()];
-    if (definition.opcode != "mov" || definition.guarded || definition.operands.size() != 2 ||
+    const uint32_t writer = of_register_[operand.reg].front();
+    const Instruction& definition = body_[writer];
+    if (traits_[writer].computes != Computation::copy || definition.guarded || definition.operands.size() != 2 ||
         definition.operands[1].kind == OperandKind::reg) {
       return std::nullopt;
     }
@@ -77,6 +69,7 @@ class Definitions {
   }
 
   const std::vector<Instruction>& body_;
+  const std::vector<InstructionTraits>& traits_;
   std::vector<std::vector<uint32_t>> of_register_;
   std::vector<uint32_t> seen_;  ///< the number of the last search that came here
   uint32_t search_ = 0;
@@ -85,18 +78,18 @@ class Definitions {
 /// One function of a kernel, and where its instructions are in the code.
 class FunctionOrigins {
  public:
-  explicit FunctionOrigins(const ptx::Function& function)
-      : function_(function), definitions_(function), loads_(function.body.size(), kNone) {}
+  FunctionOrigins(const ptx::Function& function, const std::vector<InstructionTraits>& traits)
+      : function_(function), definitions_(function, traits), loads_(function.body.size(), kNone) {}
 
   void add(const Kernel& kernel, uint32_t pc) {
     const uint32_t index = kernel.places[pc].instruction;
-    const Instruction& instruction = function_.body[index];
+    const InstructionTraits& traits = kernel.traits_at(pc);
     const auto* access = static_cast<const AccessDetail*>(kernel.observed[pc].access);
     if (access != nullptr && access->verb == AccessVerb::reads && access->space != AccessSpace::global) {
       loads_[index] = pc;
     }
-    if (is_exchange(instruction)) exchanges_.push_back(pc);
-    if (access != nullptr && instruction.opcode == "st") stores_.push_back(pc);
+    if (traits.exchanges) exchanges_.push_back(pc);
+    if (access != nullptr && traits.memory == MemoryUse::stores) stores_.push_back(pc);
   }
 
   void note_in(Kernel& kernel) {
@@ -139,7 +132,9 @@ void find_value_origins(Kernel& kernel) {
   for (uint32_t pc = 0; pc < kernel.code.size(); ++pc) {
     const OpPlace& place = kernel.places[pc];
     if (place.function == nullptr || place.instruction >= place.function->body.size()) continue;
-    if (functions.empty() || &functions.back().function() != place.function) functions.emplace_back(*place.function);
+    if (functions.empty() || &functions.back().function() != place.function) {
+      functions.emplace_back(*place.function, kernel.traits.at(place.function));
+    }
     functions.back().add(kernel, pc);
   }
   for (FunctionOrigins& function : functions) function.note_in(kernel);

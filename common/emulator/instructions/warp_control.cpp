@@ -110,8 +110,11 @@ InstructionClass class_of_register_change(const ptx::Instruction& instruction) {
 }  // namespace
 
 void add_warp_control(InstructionSet& set) {
-  set.add("nanosleep", translate_nanosleep, {.reach = Reach::own_cluster, .proxy = Proxy::generic, .sleeps = true},
-          InstructionClass::other);
+  InstructionTraits sleeps = kOrdinary;
+  sleeps.sleeps = sleeps.reads_first = true;
+  InstructionTraits sets_registers = kOrdinary;
+  sets_registers.sets_register_count = true;
+  set.add("nanosleep", translate_nanosleep, sleeps, InstructionClass::other);
   set.add(
       "griddepcontrol", translate_griddepcontrol,
       [](const ptx::Instruction& instruction) {
@@ -120,7 +123,7 @@ void add_warp_control(InstructionSet& set) {
         return traits;
       },
       InstructionClass::other);
-  set.add("setmaxnreg", translate_setmaxnreg, kOrdinary, class_of_register_change);
+  set.add("setmaxnreg", translate_setmaxnreg, sets_registers, class_of_register_change);
 }
 
 }  // namespace stagecraft::emulator::machine

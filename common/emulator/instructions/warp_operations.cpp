@@ -395,10 +395,14 @@ void translate_activemask(Translation& t) {
 }  // namespace
 
 void add_warp_operations(InstructionSet& set) {
-  set.add("shfl", translate_shfl, kOrdinary, InstructionClass::shuffle);
-  set.add("vote", translate_vote, kOrdinary, InstructionClass::vote);
-  set.add("match", translate_match, kOrdinary, InstructionClass::match);
-  set.add("redux", translate_redux, kOrdinary, InstructionClass::reduce);
+  InstructionTraits exchanges = kOrdinary;
+  exchanges.exchanges = true;
+  InstructionTraits hands_over = exchanges;  // a vote or a match may be about the answers of polls
+  hands_over.ends_polling = true;
+  set.add("shfl", translate_shfl, hands_over, InstructionClass::shuffle);
+  set.add("vote", translate_vote, exchanges, InstructionClass::vote);
+  set.add("match", translate_match, exchanges, InstructionClass::match);
+  set.add("redux", translate_redux, hands_over, InstructionClass::reduce);
   set.add("elect", translate_elect, kOrdinary, InstructionClass::vote);
   set.add("activemask", translate_activemask, kOrdinary, InstructionClass::vote);
 }

@@ -17,13 +17,14 @@ using ptx::Instruction;
 using ptx::Operand;
 using ptx::OperandKind;
 
-bool multiplies(const Instruction& instruction) {
-  return instruction.opcode == "wgmma" && instruction.operands.size() > 1 &&
-         std::find(instruction.modifiers.begin(), instruction.modifiers.end(), "mma_async") !=
-             instruction.modifiers.end();
+/// Whether its results, in registers, come later: wgmma.mma_async.
+bool multiplies(const Instruction& instruction, const InstructionTraits& traits) {
+  return traits.result_guard != nullptr && instruction.operands.size() > 1;
 }
 
-bool moves(const Instruction& instruction) { return instruction.opcode == "mov" && instruction.operands.size() == 2; }
+bool moves(const Instruction& instruction, const InstructionTraits& traits) {
+  return traits.computes == Computation::copy && instruction.operands.size() == 2;
+}
 
 std::vector<ptx::RegisterId> registers_of(const Operand& operand) {
   std::vector<ptx::RegisterId> found;
@@ -34,17 +35,22 @@ std::vector<ptx::RegisterId> registers_of(const Operand& operand) {
 /// The numbers of the registers of one function in which wgmma works.
 class FunctionRegisters {
  public:
-  FunctionRegisters(const ptx::Function& function, std::vector<std::string>& names)
-      : function_(function), numbers_(function.registers.size(), kNone), joined_(function.registers.size()) {
+  FunctionRegisters(const ptx::Function& function, const std::vector<InstructionTraits>& traits,
+                    std::vector<std::string>& names)
+      : function_(function),
+        traits_(traits),
+        numbers_(function.registers.size(), kNone),
+        joined_(function.registers.size()) {
     std::iota(joined_.begin(), joined_.end(), 0);
     std::vector<ptx::RegisterId> named;
-    for (const Instruction& instruction : function.body) {
-      if (multiplies(instruction)) {
+    for (size_t i = 0; i < function.body.size(); ++i) {
+      const Instruction& instruction = function.body[i];
+      if (multiplies(instruction, traits[i])) {
         for (const size_t operand : {0, 1}) {
           if (instruction.operands[operand].kind != OperandKind::vector) continue;  // a descriptor of A
           for (const ptx::RegisterId reg : registers_of(instruction.operands[operand])) named.push_back(reg);
         }
-      } else if (moves(instruction)) {
+      } else if (moves(instruction, traits[i])) {
         ptx::RegisterId first = kNone;
         for (const Operand& operand : instruction.operands) {
           for (const ptx::RegisterId reg : registers_of(operand)) {
@@ -67,11 +73,11 @@ class FunctionRegisters {
   WarpgroupRegisters uses_of(uint32_t index) const {
     const Instruction& instruction = function_.body[index];
     WarpgroupRegisters uses;
-    uses.multiplies = multiplies(instruction);
+    uses.multiplies = multiplies(instruction, traits_[index]);
     if (uses.multiplies) {
       add(instruction.operands[0], uses.writes);
       if (instruction.operands[1].kind == OperandKind::vector) add(instruction.operands[1], uses.reads);
-    } else if (moves(instruction)) {
+    } else if (moves(instruction, traits_[index])) {
       std::vector<uint32_t> to, from;
       add(instruction.operands[0], to);
       add(instruction.operands[1], from);
@@ -101,6 +107,7 @@ class FunctionRegisters {
   }
 
   const ptx::Function& function_;
+  const std::vector<InstructionTraits>& traits_;
   std::vector<uint32_t> numbers_;        ///< by register
   std::vector<ptx::RegisterId> joined_;  ///< a forest: registers of one tree are connected by moves
 };
@@ -126,9 +133,12 @@ void observe_warpgroup_registers(Kernel& kernel) {
   std::unordered_map<const ptx::Function*, std::unique_ptr<FunctionRegisters>> functions;
   for (size_t pc = 0; pc < kernel.code.size(); ++pc) {
     const ptx::Function* const function = function_at(pc);
-    if (function == nullptr || !multiplies(function->body[kernel.places[pc].instruction])) continue;
+    if (function == nullptr) continue;
+    const std::vector<InstructionTraits>& traits = kernel.traits.at(function);
+    const uint32_t index = kernel.places[pc].instruction;
+    if (!multiplies(function->body[index], traits[index])) continue;
     auto& registers = functions[function];
-    if (!registers) registers = std::make_unique<FunctionRegisters>(*function, kernel.warpgroup_register_names);
+    if (!registers) registers = std::make_unique<FunctionRegisters>(*function, traits, kernel.warpgroup_register_names);
   }
   if (functions.empty()) return;
   for (uint32_t pc = 0; pc < kernel.code.size(); ++pc) {

@@ -27,7 +27,7 @@ std::unique_ptr<Kernel> Machine::translate(const ModuleImage& image, const ptx::
   kernel->own_file = own_file_of(*kernel->module, entry);
   kernel->machine_registers = machine_registers;
   KernelTranslator(*kernel, image, architecture_, instruction_set()).run();
-  if (announces_memory_events_) observe(*kernel, instruction_set(), announces_global_);
+  if (announces_memory_events_) observe(*kernel, announces_global_);
   if (announces_instructions_) trace_instructions(*kernel);
   return kernel;
 }

@@ -1,5 +1,5 @@
 // What is known about an instruction besides its translation. Each opcode states it where it is registered
-// (translation/registration.hpp), so that nothing else has to know opcodes by their names.
+// (translation/registration.hpp), so that nothing else knows opcodes by their names (tests/style/check_opcodes.py).
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,44 @@ enum class Flow : uint8_t {
   branches,  ///< the next one, but ptxas makes branches or calls of it, which part the block that it is in
   calls,     ///< the function that it calls, then the next one
   leaves,    ///< an instruction elsewhere, or none
+};
+
+/// What an instruction computes, for those who follow values through a function.
+enum class Computation : uint8_t {
+  other,    ///< what nobody follows
+  copy,     ///< of its source: mov
+  address,  ///< of the same place, in another state space: cvta
+  conversion,
+  sum,
+  difference,
+  product,
+  product_sum,  ///< of integers: mad
+  left_shift,
+  right_shift,
+  conjunction,
+  disjunction,
+  exclusive_disjunction,
+  complement,
+  extreme,    ///< the less or the greater of two
+  predicate,  ///< a comparison: setp
+  truth,      ///< a comparison whose result is a number: set
+  selection,  ///< one of two, by a predicate: selp
+};
+
+/// What an instruction does to memory at an address among its operands.
+enum class MemoryUse : uint8_t {
+  none,
+  loads,
+  stores,
+  updates,  ///< atomically
+};
+
+/// Which copies an instruction starts, commits or waits for.
+enum class Copies : uint8_t {
+  none,
+  of_threads,  ///< cp.async
+  bulk,
+  tiles,  ///< of tensors, in bulk
 };
 
 /// The class of an instruction for the model of the chip's speed: the same for each of an opcode, or found by modifiers
@@ -81,6 +119,29 @@ struct InstructionTraits {
   /// `immediate` is the register's offset.
   Handler result_guard = nullptr;
 
+  Computation computes = Computation::other;
+  MemoryUse memory = MemoryUse::none;
+  Copies copies = Copies::none;
+  /// Its addresses are of shared memory, whether it says so or not: ldmatrix, stmatrix.
+  bool only_shared = false;
+  /// Its registers may be wider than its type (PTX ISA, "Operand Size Exceeding Instruction-Type Size").
+  bool takes_wider_registers = false;
+  /// Its first operand is no result, although it may be a register.
+  bool reads_first = false;
+  /// Each lane gets what others have in their registers.
+  bool exchanges = false;
+  /// A poll that may suspend the thread before it answers.
+  bool suspends = false;
+  /// Behind a poll it shows that the poll was the last: no loop that asks again has it.
+  bool ends_polling = false;
+  bool meets_block = false;              ///< a barrier of the threads of a block
+  bool announces_and_arrives = false;    ///< arrives at an mbarrier for which it announces bytes first
+  bool commits = false;                  ///< has an mbarrier count the end of earlier operations of tcgen05
+  bool allocates_tensor_memory = false;  ///< and stores the address in shared memory
+  bool scales_blocks = false;            ///< multiplies matrices with scale factors
+  bool takes_over_clusters = false;      ///< by clusterlaunchcontrol
+  bool sets_register_count = false;      ///< to its first operand
+
   TimingClass timing = InstructionClass::other;  ///< entered by InstructionSet::add
   /// Of the Ops after the first, where it becomes several, and of how many machine instructions the first one is.
   InstructionClass further_operations = InstructionClass::free;
@@ -96,5 +157,11 @@ inline bool is_visible(const InstructionTraits& traits) {
 
 /// The traits of an instruction that computes in registers, or accesses memory weakly through the generic proxy.
 inline constexpr InstructionTraits kOrdinary{.reach = Reach::own_cluster, .proxy = Proxy::generic};
+/// The same, for one whose result somebody follows.
+constexpr InstructionTraits computing(Computation what) {
+  InstructionTraits traits = kOrdinary;
+  traits.computes = what;
+  return traits;
+}
 
 }  // namespace stagecraft::emulator::machine

@@ -67,11 +67,12 @@ std::string own_file_of(const ptx::Module& module, const ptx::Function& entry) {
 
 namespace {
 
-/// The largest number of registers that a setmaxnreg of the function asks for; 0 without one.
-uint32_t most_registers_asked(const ptx::Function& function) {
+/// The largest number of registers that a setmaxnreg of the entry function asks for; 0 without one.
+uint32_t most_registers_asked(const Kernel& kernel) {
+  const std::vector<InstructionTraits>& traits = kernel.traits.at(kernel.entry);
   uint64_t most = 0;
-  for (const ptx::Instruction& instruction : function.body) {
-    if (instruction.opcode == "setmaxnreg") most = std::max(most, instruction.operands.front().bits);
+  for (size_t i = 0; i < traits.size(); ++i) {
+    if (traits[i].sets_register_count) most = std::max(most, kernel.entry->body[i].operands.front().bits);
   }
   return static_cast<uint32_t>(most);
 }
@@ -91,7 +92,7 @@ uint32_t Kernel::launch_registers() const {
   constexpr uint32_t kOfMultiprocessor = 2048, kUnit = 8, kMost = 255;  // for each lane of a warp
   const uint32_t warps = warps_of(uint64_t{extents.x} * extents.y * extents.z);
   const uint32_t resident = (warps * entry->min_blocks_per_sm + 3) / 4 * 4;
-  return std::min({kOfMultiprocessor / resident / kUnit * kUnit, most_registers_asked(*entry), kMost});
+  return std::min({kOfMultiprocessor / resident / kUnit * kUnit, most_registers_asked(*this), kMost});
 }
 
 std::string Kernel::describe_source(uint32_t pc) const {

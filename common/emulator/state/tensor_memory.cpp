@@ -115,6 +115,11 @@ std::vector<std::string> TensorMemory::leaks(const Block& block) const {
   return result;
 }
 
+bool TensorMemory::has_allocation(const Block& block) const {
+  const auto found = uses_.find(&block);
+  return found != uses_.end() && !found->second.allocations.empty();
+}
+
 void TensorMemory::forget(const Block& block) {
   const auto found = uses_.find(&block);
   if (found == uses_.end()) return;

@@ -61,6 +61,8 @@ class TensorMemory {
 
   /// One sentence for each thing that a block which ends leaves behind: allocations, operations in flight.
   std::vector<std::string> leaks(const Block& block) const;
+  /// Whether the block has columns that it has not released.
+  bool has_allocation(const Block& block) const;
   /// Frees the columns of a block that has ended, and forgets it. The caller must then wake
   /// `Sm::waiting_for_tensor_memory`.
   void forget(const Block& block);

@@ -113,7 +113,7 @@ class Finder {
     for (uint32_t i = 0; i < body_.size(); ++i) {
       if (begins_[i]) close();
       const Instruction& instruction = body_[i];
-      if (instruction.opcode == "add" || instruction.opcode == "sub") {
+      if (traits_[i].computes == Computation::sum || traits_[i].computes == Computation::difference) {
         const Shape shape = shape_of(instruction);
         for (uint32_t operand = 1; operand <= 2 && !shape.type.empty(); ++operand) {
           const Operand& source = instruction.operands[operand];
@@ -131,7 +131,7 @@ class Finder {
       if (!instruction.operands.empty()) {
         ptx::visit_registers(instruction.operands[0], [&](ptx::RegisterId reg) { written[reg] = i + 1; });
       }
-      if (instruction.opcode == "mul" && !instruction.guarded) {
+      if (traits_[i].computes == Computation::product && !instruction.guarded) {
         const Shape shape = shape_of(instruction);
         if (shape.type.empty() || shape.saturate) continue;
         open.push_back({i, shape, {}});
@@ -174,7 +174,7 @@ class Finder {
       fused.modifiers.insert(fused.modifiers.begin(), "rn");
       fused.operands = {sum.operands[0], multiply.operands[1], multiply.operands[2], sum.operands[3 - use.operand]};
       auto& operations = result_.operations[use.sum];
-      if (sum.opcode == "sub") {
+      if (traits_[use.sum].computes == Computation::difference) {
         // a * b - c and c - a * b: the register of the product, which nothing else needs, holds -c or -a.
         Operand& negated = fused.operands[use.operand == 1 ? 3 : 1];
         Instruction negate = multiply;

@@ -47,14 +47,6 @@ bool agree(Kind a, Kind b) {
   return a == b || (a != Kind::floating && b != Kind::floating) || std::min(a, b) == Kind::bits;
 }
 
-/// Whether registers may be wider than the type of the instruction (PTX ISA, "Operand Size Exceeding Instruction-Type
-/// Size").
-bool takes_wider_registers(const ptx::Instruction& instruction) {
-  const std::string_view opcode = instruction.opcode;
-  return opcode == "ld" || opcode == "ldu" || opcode == "cvt" ||
-         (opcode == "st" && !ptx::has_modifier(instruction, "async"));
-}
-
 /// For a constant such as 1.0 (8 bytes) or 0f3F800000 (4 bytes).
 void check_floating_constant(const Translation& t, ptx::Type type, uint32_t bytes) {
   if (kind_of(type) == Kind::integer || (kind_of(type) == Kind::bits && ptx::size_of(type) != bytes)) {
@@ -67,7 +59,8 @@ void check_floating_constant(const Translation& t, ptx::Type type, uint32_t byte
 
 /// ptxas reads special registers by `mov` and `cvt` only, and those of 32 bits as no more. Clocks are not read here.
 void check_special(const Translation& t, const ptx::SpecialRegister& known, ptx::Type type) {
-  if (t.instruction.opcode != "mov" && t.instruction.opcode != "cvt") {
+  const Computation computes = t.traits().computes;
+  if (computes != Computation::copy && computes != Computation::conversion) {
     t.illegal(fmt::format("special registers are read by mov: copy %{} to a register first", known.name));
   }
   if (kind_of(type) == Kind::floating || 8 * ptx::size_of(type) > known.bits) {
@@ -108,6 +101,10 @@ Outcome add_offset(Fragment& fragment, const Op& op, LaneMask mask) {
 
 Translation::Translation(FunctionTranslator& owner, const ptx::Instruction& instruction)
     : instruction(instruction), modifiers(instruction), owner_(owner) {}
+
+InstructionTraits Translation::traits() const {
+  return owner_.kernel_translator().instructions().traits_of(instruction);
+}
 
 const Architecture& Translation::architecture() const { return owner_.kernel_translator().architecture(); }
 
@@ -157,7 +154,7 @@ RegisterOffset Translation::source(const ptx::Operand& operand, ptx::Type type) 
         illegal(fmt::format("register {} has {} bits; this operand needs {}", reg.name, 8 * ptx::size_of(reg.type),
                             8 * ptx::size_of(type)));
       }
-      if (bytes_per_lane(reg.type) > bytes && !takes_wider_registers(instruction)) {
+      if (bytes_per_lane(reg.type) > bytes && !traits().takes_wider_registers) {
         illegal(fmt::format("register {} has {} bits; this operand has {}", reg.name, 8 * ptx::size_of(reg.type),
                             8 * ptx::size_of(type)));
       }

@@ -1,13 +1,13 @@
 // What a translator has at hand to turn one PTX instruction into Ops:
 //
-//     void add_bit_operations(InstructionSet& set) {
-//       set.add("popc", translate_popc, kOrdinary, InstructionClass::special);
-//     }
 //     void translate_popc(Translation& t) {
 //       const ptx::Type type = t.modifiers.require_type({ptx::Type::b32, ptx::Type::b64});
 //       Op& op = t.emit(handlers_for(type));
-//       op.a = t.source(0 or 1, type); op.destination = ...
+//       op.a = t.source(1, type);
+//       op.destination = ...
 //     }
+//
+// CONTRIBUTING.md lists what else a new instruction needs.
 #pragma once
 
 #include <memory>
@@ -100,6 +100,8 @@ class Translation {
 
   /// The mask in which `add.cc` and the like leave the carry for `addc`; one per function.
   RegisterOffset carry_flag();
+
+  InstructionTraits traits() const;
 
   /// Throws ptx::UnsupportedInstruction at this instruction.
   [[noreturn]] void unsupported(std::string message) const;

@@ -184,7 +184,8 @@ void translate_cluster_launch(Translation& t) {
 }  // namespace
 
 void add_cluster_launch(InstructionSet& set) {
-  set.add("clusterlaunchcontrol", translate_cluster_launch, {.reach = Reach::other_clusters, .proxy = Proxy::async},
+  set.add("clusterlaunchcontrol", translate_cluster_launch,
+          {.reach = Reach::other_clusters, .proxy = Proxy::async, .takes_over_clusters = true},
           InstructionClass::barrier);
 }
 

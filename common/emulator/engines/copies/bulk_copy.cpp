@@ -138,7 +138,8 @@ Outcome shared_to_global(Fragment& fragment, const Op& op, LaneMask mask) {
     const auto writes = [target, bytes, byte_mask] {
       return byte_mask == 0xffff ? std::vector<GlobalRange>{{target, bytes}} : std::vector<GlobalRange>{};
     };
-    schedule_store(fragment, lane, bytes, detail.what, source, SharedFootprint::whole(bytes), writes, read, write);
+    schedule_store(fragment, lane, bytes, detail.what, detail.reduce != nullptr, source, SharedFootprint::whole(bytes),
+                   writes, read, write);
   });
   return Outcome::next;
 }

@@ -118,7 +118,7 @@ void complete_delivery(Cluster& cluster, const std::vector<BulkTarget>& targets,
   }
 }
 
-void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const char* what, uint32_t source,
+void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const char* what, bool updates, uint32_t source,
                     const SharedFootprint& footprint, const GlobalFootprint& target,
                     std::function<std::vector<std::byte>()> read,
                     std::function<void(const std::vector<std::byte>&)> write) {
@@ -139,7 +139,7 @@ void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const cha
                         .lane = lane,
                         .what = what,
                         .completion = AsyncCompletion::bulk_group,
-                        .updates = std::string_view(what).starts_with("cp.reduce"),
+                        .updates = updates,
                         .reads = footprint.ranges(source),
                         .begin = begin,
                         .end = begin + bulk_latency(fragment.grid(), bytes),

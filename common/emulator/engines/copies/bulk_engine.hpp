@@ -99,8 +99,8 @@ void schedule_delivery(Fragment& fragment, std::vector<BulkTarget> targets, uint
 using GlobalFootprint = std::function<std::vector<GlobalRange>()>;
 
 /// Schedules a copy out of shared memory as a member of its thread's open group: `read()`, then `write(data)`. Both
-/// happen even if the block has exited by then. `source` is its address, `target` what it writes.
-void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const char* what, uint32_t source,
+/// happen even if the block has exited by then. `source` is its address, `target` what it writes, or `updates`.
+void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const char* what, bool updates, uint32_t source,
                     const SharedFootprint& footprint, const GlobalFootprint& target,
                     std::function<std::vector<std::byte>()> read,
                     std::function<void(const std::vector<std::byte>&)> write);

@@ -39,7 +39,12 @@ void translate_cp(Translation& t) {
 
 InstructionTraits copy_traits(const ptx::Instruction& instruction) {
   InstructionTraits traits = kOrdinary;
-  if (ptx::has_modifier(instruction, "bulk")) traits.proxy = Proxy::async;
+  traits.ends_polling = true;
+  traits.copies = Copies::of_threads;
+  if (ptx::has_modifier(instruction, "bulk")) {
+    traits.proxy = Proxy::async;
+    traits.copies = ptx::has_modifier(instruction, "tensor") ? Copies::tiles : Copies::bulk;
+  }
   const bool updates_global = ptx::has_modifier(instruction, "reduce") && ptx::has_modifier(instruction, "global");
   if (updates_global) traits.reach = Reach::other_clusters;
   return traits;

@@ -157,11 +157,16 @@ void translate_store_bulk(Translation& t) {
 }  // namespace
 
 void add_asynchronous_stores(InstructionSet& set) {
-  constexpr InstructionTraits kAsync{.reach = Reach::own_cluster, .proxy = Proxy::async};
-  set.add("st.async", translate_store_async, kAsync, InstructionClass::memory);
-  set.add("red.async", translate_reduction_async, kAsync, InstructionClass::memory);
-  set.add("st.bulk", translate_store_bulk, {.reach = Reach::own_cluster, .proxy = Proxy::async, .announced = false},
-          InstructionClass::memory);
+  InstructionTraits stores{.reach = Reach::own_cluster, .proxy = Proxy::async};
+  stores.memory = MemoryUse::stores;
+  stores.ends_polling = true;
+  InstructionTraits updates = stores;
+  updates.memory = MemoryUse::updates;
+  InstructionTraits fills = stores;
+  fills.announced = false;
+  set.add("st.async", translate_store_async, stores, InstructionClass::memory);
+  set.add("red.async", translate_reduction_async, updates, InstructionClass::memory);
+  set.add("st.bulk", translate_store_bulk, fills, InstructionClass::memory);
 }
 
 }  // namespace stagecraft::emulator::machine

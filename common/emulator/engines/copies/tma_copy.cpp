@@ -221,7 +221,8 @@ Outcome store(Fragment& fragment, const Op& op, LaneMask mask) {
       });
     };
     const auto writes = [box] { return rows_of(*box); };
-    schedule_store(fragment, lane, box->bytes(), detail.what, source, footprint_of(box), writes, read, write);
+    schedule_store(fragment, lane, box->bytes(), detail.what, detail.reduces, source, footprint_of(box), writes, read,
+                   write);
   });
   return Outcome::next;
 }

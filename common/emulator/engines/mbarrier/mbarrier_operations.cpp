@@ -317,12 +317,17 @@ void translate_copy_arrival(Translation& t) {
 
 void add_mbarrier_operations(InstructionSet& set) {
   InstructionTraits poll = kOrdinary;
-  poll.polls = true;
+  poll.polls = poll.ends_polling = true;
+  InstructionTraits suspends = poll;
+  suspends.suspends = true;
   InstructionTraits changes = kOrdinary;
-  changes.synchronises = true;
+  changes.synchronises = changes.ends_polling = true;
+  InstructionTraits announces = changes;
+  announces.announces_and_arrives = true;
   set.add("mbarrier", translate_mbarrier, changes, InstructionClass::barrier);
   set.add("mbarrier.test_wait", translate_mbarrier, poll, InstructionClass::barrier);
-  set.add("mbarrier.try_wait", translate_mbarrier, poll, InstructionClass::barrier);
+  set.add("mbarrier.try_wait", translate_mbarrier, suspends, InstructionClass::barrier);
+  set.add("mbarrier.arrive.expect_tx", translate_mbarrier, announces, InstructionClass::barrier);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -161,14 +161,14 @@ void translate_fns(Translation& t) {
 }  // namespace
 
 void add_bit_translators(InstructionSet& set) {
-  set.add("and", translate_and, kOrdinary, class_of_logic);
-  set.add("or", translate_or, kOrdinary, class_of_logic);
-  set.add("xor", translate_xor, kOrdinary, class_of_logic);
-  set.add("not", translate_not, kOrdinary, class_of_logic);
+  set.add("and", translate_and, computing(Computation::conjunction), class_of_logic);
+  set.add("or", translate_or, computing(Computation::disjunction), class_of_logic);
+  set.add("xor", translate_xor, computing(Computation::exclusive_disjunction), class_of_logic);
+  set.add("not", translate_not, computing(Computation::complement), class_of_logic);
   set.add("cnot", translate_cnot, kOrdinary, class_of_logic);
   set.add("lop3", translate_lop3, kOrdinary, class_of_logic);
-  set.add("shl", translate_shl, kOrdinary, class_of_logic);
-  set.add("shr", translate_shr, kOrdinary, class_of_logic);
+  set.add("shl", translate_shl, computing(Computation::left_shift), class_of_logic);
+  set.add("shr", translate_shr, computing(Computation::right_shift), class_of_logic);
   set.add("shf", translate_shf, kOrdinary, class_of_logic);
   set.add("prmt", translate_prmt, kOrdinary, class_of_logic);
   set.add("popc", translate_popc, kOrdinary, InstructionClass::special);

@@ -227,9 +227,9 @@ void translate_copysign(Translation& t) {
 }  // namespace
 
 void add_comparison_translators(InstructionSet& set) {
-  set.add("setp", translate_setp, kOrdinary, class_of_logic);
-  set.add("set", translate_set, kOrdinary, class_of_logic);
-  set.add("selp", translate_selp, kOrdinary, class_of_logic);
+  set.add("setp", translate_setp, computing(Computation::predicate), class_of_logic);
+  set.add("set", translate_set, computing(Computation::truth), class_of_logic);
+  set.add("selp", translate_selp, computing(Computation::selection), class_of_logic);
   set.add("slct", translate_slct, kOrdinary, class_of_logic);
   set.add("testp", translate_testp, kOrdinary, class_of_logic);
   set.add("copysign", translate_copysign, kOrdinary, class_of_logic);

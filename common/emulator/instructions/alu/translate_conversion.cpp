@@ -468,6 +468,10 @@ void translate_cvt(Translation& t) {
 
 }  // namespace
 
-void add_conversion_translators(InstructionSet& set) { set.add("cvt", translate_cvt, kOrdinary, class_of_conversion); }
+void add_conversion_translators(InstructionSet& set) {
+  InstructionTraits converts = computing(Computation::conversion);
+  converts.takes_wider_registers = true;
+  set.add("cvt", translate_cvt, converts, class_of_conversion);
+}
 
 }  // namespace stagecraft::emulator::machine::alu

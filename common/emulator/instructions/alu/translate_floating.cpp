@@ -101,9 +101,8 @@ void translate_floating_product(Translation& t) {
              static_cast<uint64_t>(modifiers.mode));
 }
 
-void translate_fused(Translation& t) {
-  const bool fma = t.instruction.opcode == "fma";
-  const Type type = require_float_type(t, fma);
+void translate_fused(Translation& t, bool is_fma) {
+  const Type type = require_float_type(t, is_fma);
   if (!t.modifiers.has("rn") && !t.modifiers.has("rz") && !t.modifiers.has("rm") && !t.modifiers.has("rp")) {
     t.unsupported(fmt::format("`{}` needs .rn, .rz, .rm or .rp", ptx::spelling(t.instruction)));
   }
@@ -114,7 +113,7 @@ void translate_fused(Translation& t) {
     if ((modifiers.flags & kHalfSaturate) == 0 && t.modifiers.take("relu")) modifiers.flags |= kHalfRelu;
     return emit_half(t, Operation::multiply_add, type, 3, modifiers);
   }
-  if (type == Type::f32 && fma) {
+  if (type == Type::f32 && is_fma) {
     if (const auto narrow = t.modifiers.take_type({Type::f16, Type::bf16})) {
       const RoundingMode mode = take_rounding(t).value_or(RoundingMode::nearest);
       const unsigned variant = rounding_variant(mode) | (t.modifiers.take("sat") ? unsigned{kSaturate} : 0);

@@ -87,9 +87,11 @@ void translate_mul(Translation& t) {
   emit_plain(t, require_handlers(t, Operation::mul_wide, *type), wide, {*type, *type});
 }
 
+void translate_fma(Translation& t) { translate_fused(t, true); }
+
 void translate_mad(Translation& t) {
   const std::optional<Type> type = take_integer_type(t);
-  if (!type) return translate_fused(t);
+  if (!type) return translate_fused(t, false);
   const std::string_view part = t.modifiers.require_one_of({"lo", "hi", "wide"});
   if (part == "wide") {
     const Type wide = wide_of(t, *type);
@@ -178,22 +180,22 @@ void translate_dp2a(Translation& t) { translate_dot(t, Operation::dp2a); }
 }  // namespace
 
 void add_integer_translators(InstructionSet& set) {
-  set.add("add", translate_add, kOrdinary, class_of_sum);
-  set.add("sub", translate_sub, kOrdinary, class_of_sum);
+  set.add("add", translate_add, computing(Computation::sum), class_of_sum);
+  set.add("sub", translate_sub, computing(Computation::difference), class_of_sum);
   set.add("addc", translate_addc, kOrdinary, class_of_sum);
   set.add("subc", translate_subc, kOrdinary, class_of_sum);
-  set.add("mul", translate_mul, kOrdinary, class_of_product);
-  set.add("mad", translate_mad, kOrdinary, class_of_product);
+  set.add("mul", translate_mul, computing(Computation::product), class_of_product);
+  set.add("mad", translate_mad, computing(Computation::product_sum), class_of_product);
   set.add("madc", translate_madc, kOrdinary, class_of_product);
-  set.add("fma", translate_fused, kOrdinary, class_of_product);
+  set.add("fma", translate_fma, kOrdinary, class_of_product);
   set.add("mul24", translate_mul24, kOrdinary, class_of_product);
   set.add("mad24", translate_mad24, kOrdinary, class_of_product);
   set.add("div", translate_div, division_traits, class_of_division);
   set.add("rem", translate_rem, division_traits, class_of_division);
   set.add("abs", translate_abs, kOrdinary, class_of_logic);
   set.add("neg", translate_neg, kOrdinary, class_of_sum);
-  set.add("min", translate_min, kOrdinary, class_of_logic);
-  set.add("max", translate_max, kOrdinary, class_of_logic);
+  set.add("min", translate_min, computing(Computation::extreme), class_of_logic);
+  set.add("max", translate_max, computing(Computation::extreme), class_of_logic);
   set.add("sad", translate_sad, kOrdinary, class_of_logic);
   set.add("dp4a", translate_dp4a, kOrdinary, class_of_logic);
   set.add("dp2a", translate_dp2a, kOrdinary, class_of_logic);

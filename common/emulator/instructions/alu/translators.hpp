@@ -65,7 +65,8 @@ void add_video_translators(InstructionSet& set);
 // Opcodes that integers and floating point share go to one of these after the type is seen.
 void translate_floating_sum(Translation& t, Operation operation);
 void translate_floating_product(Translation& t);
-void translate_fused(Translation& t);
+/// @param is_fma  not mad, which has fewer types.
+void translate_fused(Translation& t, bool is_fma);
 void translate_floating_quotient(Translation& t);
 void translate_floating_sign(Translation& t, Operation operation);
 void translate_floating_extreme(Translation& t, Operation operation, Operation operation3);

@@ -103,7 +103,18 @@ uint32_t uniform_tensor_address(const Fragment& fragment, const MemoryOperand& o
 }
 
 void add_tcgen05_operations(InstructionSet& set) {
-  set.add("tcgen05", translate, {.reach = Reach::own_cluster, .proxy = Proxy::async}, InstructionClass::barrier);
+  InstructionTraits traits{.reach = Reach::own_cluster, .proxy = Proxy::async};
+  traits.ends_polling = true;
+  InstructionTraits allocates = traits, deallocates = traits, scales = traits, commits = traits;
+  allocates.allocates_tensor_memory = true;
+  deallocates.reads_first = true;
+  scales.scales_blocks = true;
+  commits.commits = true;
+  set.add("tcgen05", translate, traits, InstructionClass::barrier);
+  set.add("tcgen05.alloc", translate, allocates, InstructionClass::barrier);
+  set.add("tcgen05.dealloc", translate, deallocates, InstructionClass::barrier);
+  set.add("tcgen05.mma.block_scale", translate, scales, InstructionClass::barrier);
+  set.add("tcgen05.commit", translate, commits, InstructionClass::barrier);
 }
 
 }  // namespace stagecraft::emulator::machine

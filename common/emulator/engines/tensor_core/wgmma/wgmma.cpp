@@ -387,10 +387,12 @@ Outcome wait_for_accumulator(Fragment& fragment, const Op& op, LaneMask) {
 }  // namespace
 
 void add_wgmma(InstructionSet& set) {
-  set.add("wgmma", translate_wgmma, {.reach = Reach::own_cluster, .proxy = Proxy::async}, InstructionClass::barrier);
-  set.add("wgmma.mma_async", translate_wgmma,
-          {.reach = Reach::own_cluster, .proxy = Proxy::async, .result_guard = wait_for_accumulator},
-          InstructionClass::barrier);
+  InstructionTraits orders{.reach = Reach::own_cluster, .proxy = Proxy::async};
+  orders.ends_polling = true;
+  InstructionTraits multiplies = orders;
+  multiplies.result_guard = wait_for_accumulator;
+  set.add("wgmma", translate_wgmma, orders, InstructionClass::barrier);
+  set.add("wgmma.mma_async", translate_wgmma, multiplies, InstructionClass::barrier);
 }
 
 }  // namespace stagecraft::emulator::machine
