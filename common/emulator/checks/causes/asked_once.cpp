@@ -1,33 +1,17 @@
 #include "emulator/checks/causes/asked_once.hpp"
 
-#include <algorithm>
 #include <set>
-#include <string_view>
 #include <vector>
 
 #include "emulator/checks/causes/control_flow.hpp"
 
 namespace stagecraft::emulator::checks {
 
-namespace {
-
-using Instruction = ptx::Instruction;
-
-/// Whether a loop that asks again may have it: it computes, sleeps or reads a clock.
-bool may_be_between_questions(const Instruction& instruction) {
-  constexpr std::string_view kOther[] = {"ld",    "st",      "atom",     "red",  "cp",    "bar", "barrier", "call",
-                                         "wgmma", "tcgen05", "mbarrier", "shfl", "redux", "ret", "exit",    "brx"};
-  return std::find(std::begin(kOther), std::end(kOther), instruction.opcode) == std::end(kOther);
-}
-
-}  // namespace
-
 bool is_asked_once(const machine::Kernel& kernel, uint32_t pc) {
-  if (pc >= kernel.places.size() || kernel.places[pc].function == nullptr) return false;
-  const std::vector<Instruction>& body = kernel.places[pc].function->body;
+  if (!kernel.traits_at(pc).polls) return false;
+  const ptx::Function& function = *kernel.places[pc].function;
+  const std::vector<machine::InstructionTraits>& traits = kernel.traits.at(&function);
   const uint32_t wait = kernel.places[pc].instruction;
-  if (wait >= body.size() || body[wait].opcode != "mbarrier" || body[wait].modifiers.empty()) return false;
-  if (body[wait].modifiers.front() != "try_wait" && body[wait].modifiers.front() != "test_wait") return false;
   std::set<uint32_t> seen;
   std::vector<uint32_t> open{wait + 1};
   bool branches = false;
@@ -35,12 +19,11 @@ bool is_asked_once(const machine::Kernel& kernel, uint32_t pc) {
     const uint32_t at = open.back();
     open.pop_back();
     if (at == wait) return false;
-    if (at >= body.size() || !seen.insert(at).second) continue;
-    const Instruction& instruction = body[at];
-    if (!may_be_between_questions(instruction)) continue;
-    const auto next = successors(body, at);
+    if (at >= traits.size() || !seen.insert(at).second) continue;
+    if (traits[at].ends_polling) continue;
+    const auto next = successors(kernel, function, at);
     if (!next) continue;
-    branches = branches || (instruction.opcode == "bra" && instruction.guarded);
+    branches = branches || next->size() > 1;
     open.insert(open.end(), next->begin(), next->end());
   }
   return branches;

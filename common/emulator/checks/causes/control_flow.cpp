@@ -21,12 +21,13 @@ template <typename Stops>
 std::optional<std::vector<bool>> reached_from(const machine::Kernel& kernel, uint32_t pc, const Stops& stops) {
   const std::vector<Instruction>* body = body_of(kernel, pc);
   if (body == nullptr) return std::nullopt;
+  const ptx::Function& function = *kernel.places[pc].function;
   std::vector<bool> reached(body->size(), false);
   std::vector<uint32_t> open{kernel.places[pc].instruction};
   while (!open.empty()) {
     const uint32_t at = open.back();
     open.pop_back();
-    const auto next = successors(*body, at);
+    const auto next = successors(kernel, function, at);
     if (!next) return std::nullopt;
     for (const uint32_t each : *next) {
       if (each >= body->size() || reached[each]) continue;
@@ -39,31 +40,19 @@ std::optional<std::vector<bool>> reached_from(const machine::Kernel& kernel, uin
 
 bool nowhere(uint32_t) { return false; }
 
-bool is_block_barrier(const Instruction& instruction) {
-  if (instruction.opcode != "bar" && instruction.opcode != "barrier") return false;
-  return instruction.modifiers.empty() ||
-         (instruction.modifiers.front() != "warp" && instruction.modifiers.front() != "cluster");
-}
-
-bool is_wait(const Instruction& instruction) {
-  return instruction.opcode == "mbarrier" && !instruction.modifiers.empty() &&
-         (instruction.modifiers.front() == "try_wait" || instruction.modifiers.front() == "test_wait");
-}
-
 }  // namespace
 
-std::optional<std::vector<uint32_t>> successors(const std::vector<Instruction>& body, uint32_t at) {
-  const Instruction& instruction = body[at];
-  if (instruction.opcode == "brx") return std::nullopt;
+std::optional<std::vector<uint32_t>> successors(const machine::Kernel& kernel, const ptx::Function& function,
+                                                uint32_t at) {
+  const Instruction& instruction = function.body[at];
+  const bool leaves = kernel.traits.at(&function)[at].flow == machine::Flow::leaves;
   std::vector<uint32_t> next;
-  if (instruction.opcode == "bra") {
+  if (leaves && !instruction.operands.empty()) {
     const auto target = std::find_if(instruction.operands.begin(), instruction.operands.end(),
                                      [](const auto& operand) { return operand.kind == ptx::OperandKind::label; });
-    if (target == instruction.operands.end()) return std::nullopt;
+    if (target == instruction.operands.end()) return std::nullopt;  // one of a table
     next.push_back(target->label);
   }
-  const bool leaves = instruction.opcode == "bra" || instruction.opcode == "ret" || instruction.opcode == "exit" ||
-                      instruction.opcode == "trap";
   if (!leaves || instruction.guarded) next.push_back(at + 1);
   return next;
 }
@@ -87,7 +76,7 @@ bool has_later_wait(const machine::Kernel& kernel, uint32_t pc) {
     const std::vector<Instruction>* body = body_of(kernel, other);
     if (body == nullptr || body != body_of(kernel, pc)) continue;
     const uint32_t instruction = kernel.places[other].instruction;
-    if ((*after)[instruction] && is_wait((*body)[instruction]) && kernel.describe_source(other) != own) return true;
+    if ((*after)[instruction] && kernel.traits_at(other).polls && kernel.describe_source(other) != own) return true;
   }
   return false;
 }
@@ -95,13 +84,14 @@ bool has_later_wait(const machine::Kernel& kernel, uint32_t pc) {
 std::optional<std::vector<uint32_t>> next_block_barriers(const machine::Kernel& kernel, uint32_t pc) {
   const std::vector<Instruction>* body = body_of(kernel, pc);
   if (body == nullptr) return std::nullopt;
-  const auto after = reached_from(kernel, pc, [&](uint32_t each) { return is_block_barrier((*body)[each]); });
+  const std::vector<machine::InstructionTraits>& traits = kernel.traits.at(kernel.places[pc].function);
+  const auto after = reached_from(kernel, pc, [&](uint32_t each) { return traits[each].meets_block; });
   if (!after) return std::nullopt;
   std::vector<uint32_t> barriers;
   for (uint32_t other = 0; other < kernel.places.size(); ++other) {
     if (body_of(kernel, other) != body) continue;
     const uint32_t instruction = kernel.places[other].instruction;
-    if ((*after)[instruction] && is_block_barrier((*body)[instruction])) barriers.push_back(other);
+    if ((*after)[instruction] && traits[instruction].meets_block) barriers.push_back(other);
   }
   return barriers;
 }

@@ -11,7 +11,8 @@ namespace stagecraft::emulator::checks {
 
 /// The instructions that can follow one, as indices in the body of its function; none after a return. Nothing where
 /// that is not understood, as for an indirect branch.
-std::optional<std::vector<uint32_t>> successors(const std::vector<ptx::Instruction>& body, uint32_t at);
+std::optional<std::vector<uint32_t>> successors(const machine::Kernel& kernel, const ptx::Function& function,
+                                                uint32_t at);
 
 /// Whether threads which have come to one of two places where all must meet have passed the other by: the way from that
 /// leads on to theirs before it comes round again, and theirs need not lead through it. False where the code is not

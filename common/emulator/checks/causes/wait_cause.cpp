@@ -25,11 +25,13 @@ const WaitNote* WaitCause::wait_of(const ConflictSide& side, uint32_t barrier) c
 }
 
 std::string WaitCause::spell_signal(const Signal& signal) const {
-  const std::string what = signal.of_copy ? "copy" : cluster_.kernel().describe_instruction(signal.pc);
+  const machine::Kernel& kernel = cluster_.kernel();
+  const machine::InstructionTraits& traits = kernel.traits_at(signal.pc);
   return fmt::format("{}{}",
-                     what.starts_with("tcgen05.commit") ? "tcgen05.commit"
-                     : what.starts_with("mbarrier")     ? "arrival"
-                                                        : what,
+                     signal.of_copy        ? "copy"
+                     : traits.commits      ? "tcgen05.commit"
+                     : traits.synchronises ? "arrival"
+                                           : kernel.describe_instruction(signal.pc),
                      line(signal.pc));
 }
 

@@ -178,7 +178,7 @@ void UnreadCheck::tensor_memory_changed(ClusterRecord& cluster, const machine::T
 std::string UnreadCheck::describe(const Source& source) const {
   std::string what = kernel_->describe_instruction(source.pc);
   if (const size_t first = what.find('.'); source.place != Place::store && what.find('.', first + 1) != what.npos) {
-    what = what.substr(0, what.starts_with("tcgen05") ? what.find('.', first + 1) : what.find(".shared"));
+    what = what.substr(0, source.place == Place::copy ? what.find(".shared") : what.find('.', first + 1));
   }
   const TensorRange& columns = source.columns;
   const std::string where =

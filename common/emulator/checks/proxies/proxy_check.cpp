@@ -53,7 +53,7 @@ uint32_t period_of(SharedLayout layout) {
 
 /// Whether a thread's write is the store of tcgen05.alloc. PTX calls it a weak store, like any other of a thread.
 bool is_allocation(const machine::Kernel& kernel, const PastAccess& write) {
-  return !write.is_asynchronous() && kernel.describe_instruction(write.pc()).starts_with("tcgen05.alloc");
+  return !write.is_asynchronous() && kernel.traits_at(write.pc()).allocates_tensor_memory;
 }
 
 bool has_layout(const MatrixRead* matrix) { return matrix != nullptr && matrix->layout != SharedLayout::unknown; }

@@ -26,7 +26,7 @@ std::string RaceCause::name(const BarrierOrder& barrier) const { return name_of(
 
 std::string RaceCause::of(const PastAccess& before, const PresentAccess& now) {
   for (const uint32_t pc : {before.pc(), now.record.pc()}) {
-    if (!cluster_.kernel().describe_instruction(pc).starts_with("tcgen05.alloc")) continue;
+    if (!cluster_.kernel().traits_at(pc).allocates_tensor_memory) continue;
     return "the address of tensor memory is there once tcgen05.alloc has stored it: a __syncthreads() must come "
            "between that and the first read";
   }

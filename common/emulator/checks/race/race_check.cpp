@@ -66,7 +66,7 @@ void RaceCheck::barrier_changed(ClusterRecord& cluster, const machine::BarrierEv
   if (event.kind != machine::BarrierEventKind::expect_tx || event.fragment == nullptr) return;
   const auto barrier = event.block->mbarriers.live.find(event.offset);
   if (barrier == event.block->mbarriers.live.end() || barrier->second.pending != 0) return;
-  if (!cluster.kernel().describe_instruction(event.fragment->pc).starts_with("mbarrier.arrive.expect_tx")) return;
+  if (!cluster.kernel().traits_at(event.fragment->pc).announces_and_arrives) return;
   const ClusterOrder& order = cluster.order();
   const uint32_t warp = order.warp_number(*event.fragment);
   for (const auto& [index, note] : order.warp(warp).waits) {

@@ -1,8 +1,6 @@
 #include "emulator/checks/synchronisation/unused_answer.hpp"
 
-#include <algorithm>
 #include <set>
-#include <string_view>
 #include <vector>
 
 namespace stagecraft::emulator::checks {
@@ -25,34 +23,44 @@ bool reads(const Instruction& instruction, Register reg) {
   return found;
 }
 
-/// Whether an instruction does nothing but compute its one result.
-bool only_computes(const Instruction& instruction) {
-  constexpr std::string_view kOpcodes[] = {"selp", "setp", "mov", "cvt", "and", "or", "xor", "not", "set"};
-  return !instruction.guarded && !instruction.operands.empty() &&
-         std::find(std::begin(kOpcodes), std::end(kOpcodes), instruction.opcode) != std::end(kOpcodes);
+/// Whether an instruction does nothing but make its one result of a truth value, or test it.
+bool passes_truth_on(const Instruction& instruction, const machine::InstructionTraits& traits) {
+  using machine::Computation;
+  if (instruction.guarded || instruction.operands.empty()) return false;
+  switch (traits.computes) {
+    case Computation::copy:
+    case Computation::conversion:
+    case Computation::conjunction:
+    case Computation::disjunction:
+    case Computation::exclusive_disjunction:
+    case Computation::complement:
+    case Computation::predicate:
+    case Computation::truth:
+    case Computation::selection: return true;
+    default: return false;
+  }
 }
 
 }  // namespace
 
 bool ignores_answer(const machine::Kernel& kernel, uint32_t pc) {
-  if (pc >= kernel.places.size() || kernel.places[pc].function == nullptr) return false;
-  const std::vector<Instruction>& body = kernel.places[pc].function->body;
-  const Instruction& wait = body.at(kernel.places[pc].instruction);
-  if (wait.opcode != "mbarrier" || wait.modifiers.empty() || wait.operands.empty()) return false;
-  if (wait.modifiers.front() != "try_wait" && wait.modifiers.front() != "test_wait") return false;
+  if (!kernel.traits_at(pc).polls) return false;
+  const machine::OpPlace& place = kernel.places[pc];
+  const std::vector<Instruction>& body = place.function->body;
+  const std::vector<machine::InstructionTraits>& traits = kernel.traits.at(place.function);
   std::set<Register> seen;
   std::vector<Register> open;
   const auto follow = [&](Register reg) {
     if (seen.insert(reg).second) open.push_back(reg);
   };
-  visit_registers(wait.operands[0], follow);
+  visit_registers(body[place.instruction].operands[0], follow);
   while (!open.empty()) {
     const Register reg = open.back();
     open.pop_back();
-    for (const Instruction& instruction : body) {
-      if (!reads(instruction, reg)) continue;
-      if (!only_computes(instruction)) return false;
-      visit_registers(instruction.operands[0], follow);
+    for (size_t i = 0; i < body.size(); ++i) {
+      if (!reads(body[i], reg)) continue;
+      if (!passes_truth_on(body[i], traits[i])) return false;
+      visit_registers(body[i].operands[0], follow);
     }
   }
   return true;

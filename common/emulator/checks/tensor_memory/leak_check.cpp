@@ -30,7 +30,7 @@ void LeakCheck::block_finished(const machine::Block& block) {
   finding.place = place_of(block);
   finding.details.assign(leaks.begin() + 1, leaks.end());
   finding.likely_cause =
-      leaks.front().ends_with("tcgen05.dealloc is missing")
+      memory->has_allocation(block)
           ? "tcgen05.dealloc is missing on the way out of the kernel"
           : "nobody has waited for the barrier that the last tcgen05.commit arrives on, or there is no "
             "such commit";

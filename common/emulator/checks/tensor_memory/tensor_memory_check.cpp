@@ -42,8 +42,7 @@ std::string describe(const ClusterRecord& cluster, const TensorAccess& access) {
 }
 
 bool is_block_scaled(const ClusterRecord& cluster, const TensorAccess& access) {
-  const machine::Place place = place_of(cluster, access.warp, access.lanes, access.pc);
-  return place.instruction.find("block_scale") != std::string::npos;
+  return cluster.kernel().traits_at(access.pc).scales_blocks;
 }
 
 /// What is wrong, without a likely cause.
