@@ -170,7 +170,8 @@ machine::Cycle DecidedRun::completion(const Fragment& issuer, machine::Cycle usu
 void DecidedRun::note_questions(const Warp& warp, Step& step) {
   for (const auto& fragment : warp.fragments) {
     if (fragment->state != machine::FragmentState::ready) continue;
-    if (!warp.grid->kernel->describe_instruction(fragment->pc).starts_with("mbarrier.test_wait")) continue;
+    const machine::InstructionTraits& traits = warp.grid->kernel->traits_at(fragment->pc);
+    if (!traits.polls || traits.suspends) continue;
     const uint64_t at = number_of(*warp.block);
     step.touches.push_back({Space::mbarrier, Kind::poll, at, at + (uint64_t{1} << machine::kSharedRankShift)});
   }
@@ -264,8 +265,7 @@ std::optional<size_t> DecidedRun::next(const std::vector<machine::Candidate>& ca
     }
     // The answer depends on which clusters are left.
     const machine::Grid& grid = *candidate.cluster->grid;
-    if (grid.kernel->takes_over_clusters &&
-        grid.kernel->describe_instruction(event->origin.pc).starts_with("clusterlaunchcontrol")) {
+    if (grid.kernel->takes_over_clusters && grid.kernel->traits_at(event->origin.pc).takes_over_clusters) {
       step.touches.push_back({Space::launches, Kind::write, 0, 1});
     }
   } else {

@@ -27,45 +27,6 @@ bool is_f64(const ptx::Instruction& instruction) { return has(instruction, {"f64
 bool is_half(const ptx::Instruction& instruction) { return has(instruction, {"f16", "f16x2", "bf16", "bf16x2"}); }
 bool is_float(const ptx::Instruction& instruction) { return has(instruction, {"f32", "f32x2"}); }
 
-bool is_shared(const ptx::Instruction& instruction) {
-  return has(instruction, {"shared", "shared::cta", "shared::cluster"}) || instruction.opcode == "ldmatrix" ||
-         instruction.opcode == "stmatrix";
-}
-
-/// Whether the first operand is written.
-bool has_result(const ptx::Instruction& instruction) {
-  if (is_one_of(instruction.opcode, {"st",
-                                     "red",
-                                     "bra",
-                                     "brx",
-                                     "ret",
-                                     "exit",
-                                     "bar",
-                                     "barrier",
-                                     "fence",
-                                     "membar",
-                                     "cp",
-                                     "prefetch",
-                                     "prefetchu",
-                                     "setmaxnreg",
-                                     "trap",
-                                     "nanosleep",
-                                     "stmatrix",
-                                     "wgmma",
-                                     "griddepcontrol",
-                                     "discard",
-                                     "multimem",
-                                     "call"})) {
-    return false;
-  }
-  if (instruction.opcode == "mbarrier") {
-    return has(instruction, {"try_wait", "test_wait"}) ||
-           (!instruction.operands.empty() && instruction.operands[0].kind == ptx::OperandKind::reg);
-  }
-  if (instruction.opcode == "tcgen05") return has(instruction, {"ld"});
-  return true;
-}
-
 }  // namespace
 
 timing::Code describe_code(const machine::Kernel& kernel) {
@@ -84,7 +45,7 @@ timing::Code describe_code(const machine::Kernel& kernel) {
     const auto [base, is_new] = first_register.emplace(place.function, registers);
     if (is_new) {
       registers += static_cast<uint32_t>(place.function->registers.size());
-      merged.emplace(place.function, merged_instructions(*place.function));
+      merged.emplace(place.function, merged_instructions(*place.function, kernel.traits.at(place.function)));
     }
     const bool repeated = pc > 0 && kernel.places[pc - 1].function == place.function &&
                           kernel.places[pc - 1].instruction == place.instruction;
@@ -95,25 +56,24 @@ timing::Code describe_code(const machine::Kernel& kernel) {
     if (is_own) described.kind = traits.timing.of(instruction);
     if (repeated) described.kind = traits.further_operations;
     described.times = traits.machine_instructions;
-    described.shared = is_shared(instruction);
+    described.shared = traits.only_shared || has(instruction, {"shared", "shared::cta", "shared::cluster"});
     // ptxas makes it ATOMS.POPC.INC, which serves the lanes of a word at once.
-    described.counts = is_one_of(instruction.opcode, {"atom", "red"}) && has(instruction, {"add"}) &&
+    described.counts = traits.memory == machine::MemoryUse::updates && has(instruction, {"add"}) &&
                        instruction.operands.back().kind == ptx::OperandKind::integer &&
                        instruction.operands.back().bits == 1;
     described.floating = is_float(instruction) || is_half(instruction) || is_f64(instruction);
-    described.depends = instruction.opcode == "griddepcontrol" && has(instruction, {"wait"});
+    described.depends = traits.fence == machine::FenceKind::grid_dependencies;
     described.joined = straight[pc].joined;
     described.absorbed = straight[pc].leader != PlaceInCode::kNone;
     if (described.absorbed) described.kind = InstructionClass::free;
     described.plain_load =
-        (instruction.opcode == "ld" || instruction.opcode == "ldmatrix") &&
+        traits.memory == machine::MemoryUse::loads &&
         !has(instruction, {"volatile", "relaxed", "acquire", "mmio", "param", "param::entry", "param::func"});
     const uint32_t offset = base->second;
     for (size_t i = 0; i < instruction.operands.size(); ++i) {
       const ptx::Operand& operand = instruction.operands[i];
-      // The sums of a wgmma are ready when it is waited for.
-      if (i == 0 && instruction.opcode == "wgmma") continue;
-      const bool written = i == 0 && has_result(instruction) && operand.kind != ptx::OperandKind::address;
+      if (i == 0 && traits.result_guard != nullptr) continue;  // ready when it is waited for
+      const bool written = i == 0 && !traits.reads_first && operand.kind != ptx::OperandKind::address;
       ptx::visit_registers(
           operand, [&](ptx::RegisterId id) { (written ? described.writes : described.reads).push_back(offset + id); });
     }

@@ -10,6 +10,10 @@
 namespace stagecraft::emulator::trace {
 namespace {
 
+using machine::Computation;
+using machine::MemoryUse;
+using Traits = std::vector<machine::InstructionTraits>;
+
 constexpr uint32_t kWidest = 16;               ///< bytes that a lane can load at once
 constexpr uint64_t kMost = uint64_t{1} << 12;  ///< alignments beyond this are all the same
 
@@ -25,14 +29,15 @@ uint64_t alignment_of_number(uint64_t number) { return number == 0 ? kMost : std
 /// A power of two by which the value of each register of a function can be divided.
 class Alignments {
  public:
-  explicit Alignments(const ptx::Function& function) : of_register_(function.registers.size(), 0) {
+  Alignments(const ptx::Function& function, const Traits& traits) : of_register_(function.registers.size(), 0) {
     // Too much at first, for the sake of loops, then less until nothing changes: 0 is "not written yet".
     bool changes = true;
     while (changes) {
       changes = false;
-      for (const ptx::Instruction& instruction : function.body) {
+      for (size_t i = 0; i < function.body.size(); ++i) {
+        const ptx::Instruction& instruction = function.body[i];
         if (instruction.operands.empty()) continue;
-        const uint64_t result = of_result(instruction);
+        const uint64_t result = of_result(instruction, traits[i].computes);
         ptx::visit_registers(instruction.operands[0], [&](ptx::RegisterId id) {
           if (instruction.operands[0].kind == ptx::OperandKind::address) return;
           const uint64_t before = of_register_[id], after = before == 0 ? result : std::min(before, result);
@@ -52,20 +57,27 @@ class Alignments {
   }
 
  private:
-  uint64_t of_result(const ptx::Instruction& instruction) const {
-    const std::string_view name = instruction.opcode;
+  uint64_t of_result(const ptx::Instruction& instruction, Computation computes) const {
     const auto& operands = instruction.operands;
     const auto at = [&](size_t i) { return i < operands.size() ? of(operands[i]) : 1; };
-    if (name == "mov" || name == "cvta" || name == "cvt") return at(1);
-    if (name == "add" || name == "sub" || name == "or" || name == "xor" || name == "min" || name == "max")
-      return std::min(at(1), at(2));
-    if (name == "selp") return std::min(at(1), at(2));
-    if (name == "and") return std::max(at(1), at(2));
-    if (name == "mul") return has(instruction, "hi") ? 1 : std::min(kMost, at(1) * at(2));
-    if (name == "mad") return has(instruction, "hi") ? 1 : std::min({kMost, at(1) * at(2), at(3)});
-    if (name == "shl" && operands.size() > 2 && operands[2].kind == ptx::OperandKind::integer)
-      return std::min(kMost, at(1) << std::min<uint64_t>(operands[2].bits, 12));
-    return 1;
+    switch (computes) {
+      case Computation::copy:
+      case Computation::address:
+      case Computation::conversion: return at(1);
+      case Computation::sum:
+      case Computation::difference:
+      case Computation::disjunction:
+      case Computation::exclusive_disjunction:
+      case Computation::extreme:
+      case Computation::selection: return std::min(at(1), at(2));
+      case Computation::conjunction: return std::max(at(1), at(2));
+      case Computation::product: return has(instruction, "hi") ? 1 : std::min(kMost, at(1) * at(2));
+      case Computation::product_sum: return has(instruction, "hi") ? 1 : std::min({kMost, at(1) * at(2), at(3)});
+      case Computation::left_shift:
+        if (operands.size() < 3 || operands[2].kind != ptx::OperandKind::integer) return 1;
+        return std::min(kMost, at(1) << std::min<uint64_t>(operands[2].bits, 12));
+      default: return 1;
+    }
   }
   std::vector<uint64_t> of_register_;
 };
@@ -73,26 +85,24 @@ class Alignments {
 constexpr uint32_t kMostPredicated = 4;
 
 /// Whether an instruction stays a place of its own: nothing moves over it, and no guard takes its place.
-bool parts_code(const ptx::Instruction& instruction) {
-  for (const char* each :
-       {"bra", "brx", "call", "ret", "exit", "bar", "barrier", "mbarrier", "fence", "membar", "cp", "wgmma", "tcgen05"})
-    if (instruction.opcode == each) return true;
-  return false;
+bool parts_code(const ptx::Instruction& instruction, const machine::InstructionTraits& traits) {
+  using machine::InstructionClass;
+  if (traits.takes_over_clusters) return false;  // what reads the answer computes in registers
+  const InstructionClass kind = traits.timing.of(instruction);
+  return kind == InstructionClass::control || kind == InstructionClass::barrier || kind == InstructionClass::fence;
 }
 
 /// The branches of a function that ptxas replaces by guards, by their number.
-std::unordered_set<uint32_t> predicated_branches(const ptx::Function& function) {
+std::unordered_set<uint32_t> predicated_branches(const ptx::Function& function, const Traits& traits) {
   std::unordered_set<uint32_t> branches;
   for (uint32_t i = 0; i < function.body.size(); ++i) {
     const ptx::Instruction& branch = function.body[i];
-    if (branch.opcode != "bra" || !branch.guarded || branch.operands.empty() ||
-        branch.operands[0].kind != ptx::OperandKind::label) {
-      continue;
-    }
+    if (!branch.guarded || branch.operands.empty() || branch.operands[0].kind != ptx::OperandKind::label) continue;
     const uint32_t target = branch.operands[0].label;
     if (target <= i || target - i - 1 > kMostPredicated) continue;
-    const auto skipped = function.body.begin() + i + 1;
-    if (std::none_of(skipped, function.body.begin() + target, parts_code)) branches.insert(i);
+    bool parted = false;
+    for (uint32_t at = i + 1; at < target; ++at) parted = parted || parts_code(function.body[at], traits[at]);
+    if (!parted) branches.insert(i);
   }
   return branches;
 }
@@ -103,8 +113,9 @@ std::unordered_set<uint32_t> targets_of(const ptx::Function& function, const std
   bool has_table = false;
   for (uint32_t i = 0; i < function.body.size(); ++i) {
     if (predicated.contains(i)) continue;
-    has_table = has_table || function.body[i].opcode == "brx";
     for (const ptx::Operand& operand : function.body[i].operands) {
+      has_table =
+          has_table || (operand.kind == ptx::OperandKind::symbol && operand.symbol_kind == ptx::SymbolKind::table);
       if (operand.kind == ptx::OperandKind::label) targets.insert(operand.label);
     }
   }
@@ -117,8 +128,10 @@ std::unordered_set<uint32_t> targets_of(const ptx::Function& function, const std
 struct KnownFunction {
   Alignments alignments;
   std::unordered_set<uint32_t> predicated, targets;
-  explicit KnownFunction(const ptx::Function& function)
-      : alignments(function), predicated(predicated_branches(function)), targets(targets_of(function, predicated)) {}
+  KnownFunction(const ptx::Function& function, const Traits& traits)
+      : alignments(function, traits),
+        predicated(predicated_branches(function, traits)),
+        targets(targets_of(function, predicated)) {}
 };
 
 /// Loads that may be joined, of a piece of straight code.
@@ -181,8 +194,8 @@ class Candidates {
 };
 
 /// Bytes of a plain load of one value from shared memory; 0 for other instructions.
-uint32_t width_of_load(const ptx::Instruction& instruction) {
-  if (instruction.opcode != "ld" || instruction.guarded || instruction.operands.size() < 2) return 0;
+uint32_t width_of_load(const ptx::Instruction& instruction, MemoryUse use) {
+  if (use != MemoryUse::loads || instruction.guarded || instruction.operands.size() < 2) return 0;
   if (!has(instruction, "shared") || has(instruction, "volatile") || has(instruction, "relaxed") ||
       has(instruction, "acquire")) {
     return 0;
@@ -200,13 +213,11 @@ uint32_t width_of_load(const ptx::Instruction& instruction) {
 }
 
 /// Whether loads of shared memory stay on their side of it.
-bool separates(const ptx::Instruction& instruction) {
-  const std::string_view name = instruction.opcode;
-  if (name == "st") return !has(instruction, "global") && !has(instruction, "local") && !has(instruction, "param");
-  for (const char* each : {"bra", "brx", "call", "ret", "exit", "bar", "barrier", "mbarrier", "fence", "membar", "atom",
-                           "red", "cp", "wgmma", "tcgen05", "stmatrix"})
-    if (name == each) return true;
-  return false;
+bool separates(const ptx::Instruction& instruction, const machine::InstructionTraits& traits) {
+  if (traits.memory == MemoryUse::stores) {
+    return !has(instruction, "global") && !has(instruction, "local") && !has(instruction, "param");
+  }
+  return traits.memory == MemoryUse::updates || parts_code(instruction, traits);
 }
 
 }  // namespace
@@ -225,7 +236,7 @@ std::vector<PlaceInCode> places_in_code(const machine::Kernel& kernel) {
       places[pc].first = true;
       function = is_known ? place.function : nullptr;
       if (!is_known) continue;
-      known = &functions.try_emplace(function, *function).first->second;
+      known = &functions.try_emplace(function, *function, kernel.traits.at(function)).first->second;
     }
     const machine::OpPlace* const before = pc > 0 ? &kernel.places[pc - 1] : nullptr;
     if (before != nullptr && before->function == function && before->instruction == place.instruction) continue;
@@ -236,16 +247,16 @@ std::vector<PlaceInCode> places_in_code(const machine::Kernel& kernel) {
     }
     places[pc].predicated = known->predicated.contains(place.instruction);
     if (places[pc].predicated) continue;
-    if (separates(instruction)) candidates.end();
-    if (const uint32_t width = width_of_load(instruction); width != 0) {
+    const machine::InstructionTraits& traits = kernel.traits_at(pc);
+    if (separates(instruction, traits)) candidates.end();
+    if (const uint32_t width = width_of_load(instruction, traits.memory); width != 0) {
       candidates.add(pc, instruction, known->alignments.of(instruction.operands[1].list[0]), width);
     }
     if (!instruction.operands.empty() && instruction.operands[0].kind != ptx::OperandKind::address) {
       ptx::visit_registers(instruction.operands[0], [&](ptx::RegisterId id) { candidates.forget(id); });
     }
-    if (instruction.opcode == "bra" || instruction.opcode == "brx" || instruction.opcode == "call") {
-      if (pc + 1 < places.size()) places[pc + 1].first = true;
-    }
+    const bool jumps = traits.flow == machine::Flow::leaves && !instruction.operands.empty();
+    if ((jumps || traits.flow == machine::Flow::calls) && pc + 1 < places.size()) places[pc + 1].first = true;
   }
   candidates.end();
   return places;

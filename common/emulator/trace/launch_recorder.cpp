@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <string_view>
 #include <utility>
 
 #include "emulator/state/warpgroup.hpp"
@@ -37,7 +36,8 @@ uint64_t rendezvous_key(const machine::Rendezvous& event) {
   return uint64_t{1} << 63 | place << 48 | uint64_t{event.number} << 40;
 }
 
-Engine engine_of(const machine::AsyncOperation& operation) {
+/// @param traits  of the instruction that issues it.
+Engine engine_of(const machine::AsyncOperation& operation, const machine::InstructionTraits& traits) {
   using machine::AsyncCompletion;
   switch (operation.completion) {
     case AsyncCompletion::bulk_group: return Engine::copy_out;
@@ -48,10 +48,11 @@ Engine engine_of(const machine::AsyncOperation& operation) {
     case AsyncCompletion::tensor_pipe: return operation.product.m != 0 ? Engine::product : Engine::tensor_copy;
     case AsyncCompletion::mbarrier: break;
   }
-  if (std::string_view(operation.what).starts_with("clusterlaunchcontrol")) return Engine::cluster_launch;
+  if (traits.takes_over_clusters) return Engine::cluster_launch;
   // A copy without global memory is one between blocks, or st.async; or a tile outside its tensor, which is filled.
-  const bool of_tensor = std::string_view(operation.what).starts_with("cp.async.bulk.tensor");
-  return operation.global.empty() && operation.bytes != 0 && !of_tensor ? Engine::copy_between : Engine::copy_in;
+  return operation.global.empty() && operation.bytes != 0 && traits.copies != machine::Copies::tiles
+             ? Engine::copy_between
+             : Engine::copy_in;
 }
 
 /// Adds bytes of one line to the lines from `first_line` on: to the last of them, or as a new one. Returns whether it
@@ -489,7 +490,7 @@ void LaunchRecorder::operation_issued(const machine::AsyncOperation& operation) 
     cluster.shape.operations[cluster.latest].targets.push_back(rank_of(operation.barrier));
     return remember(cluster.latest);
   }
-  const Engine engine = engine_of(operation);
+  const Engine engine = engine_of(operation, fragment.grid().kernel->traits_at(fragment.pc));
   WarpRecord& warp = cluster.warps[index_of(fragment)];
   if (engine == Engine::thread_copy && operation.bytes != 0 && warp.thread_copy_pc == fragment.pc &&
       cluster.latest != kNone && cluster.shape.operations[cluster.latest].engine == Engine::thread_copy) {

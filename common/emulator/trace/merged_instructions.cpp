@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string_view>
 
 #include "emulator/ptx/modifiers.hpp"
 
 namespace stagecraft::emulator::trace {
 namespace {
+
+using machine::Computation;
 
 constexpr uint32_t kMostOperands = 3;  ///< of LOP3 and IADD3
 constexpr uint32_t kNone = 0xffffffffu;
@@ -41,34 +42,39 @@ const uint64_t* last_number(const ptx::Instruction& instruction) {
   return last.kind == ptx::OperandKind::integer ? &last.bits : nullptr;
 }
 
-Form form_of(const ptx::Instruction& instruction) {
-  const std::string_view name = instruction.opcode;
+Form form_of(const ptx::Instruction& instruction, Computation computes) {
   if (instruction.operands.size() < 2 || instruction.operands[0].kind == ptx::OperandKind::pair) return Form::other;
   const uint64_t* const number = last_number(instruction);
   const bool wide = has_wide_integers(instruction), narrow = has_narrow_integers(instruction);
-  if (name == "setp") return instruction.operands.size() == 3 ? Form::comparison : Form::other;
-  if (name == "and" || name == "or" || name == "xor" || name == "not") {
-    if (ptx::has_modifier(instruction, "pred")) return Form::predicates;
-    const bool is_mask = name == "and" && wide && number != nullptr;
-    if (is_mask && (*number == 0xffffffffu || *number == 0xffffffff00000000u)) return Form::half;
-    return wide || narrow ? Form::logic : Form::other;
+  switch (computes) {
+    case Computation::predicate: return instruction.operands.size() == 3 ? Form::comparison : Form::other;
+    case Computation::conjunction:
+      if (wide && number != nullptr && (*number == 0xffffffffu || *number == 0xffffffff00000000u)) return Form::half;
+      [[fallthrough]];
+    case Computation::disjunction:
+    case Computation::exclusive_disjunction:
+    case Computation::complement:
+      if (ptx::has_modifier(instruction, "pred")) return Form::predicates;
+      return wide || narrow ? Form::logic : Form::other;
+    case Computation::left_shift:
+    case Computation::right_shift:
+      if (number == nullptr) return Form::other;
+      if (wide && *number == 32 && !ptx::has_modifier(instruction, "s64")) return Form::half;
+      return computes == Computation::left_shift && (wide || narrow) ? Form::shift : Form::other;
+    case Computation::sum:
+    case Computation::difference:
+      if (ptx::has_modifier(instruction, "sat") || ptx::has_modifier(instruction, "cc")) return Form::other;
+      return narrow ? Form::sum : wide ? Form::wide_sum : Form::other;
+    case Computation::product:
+      return ptx::has_modifier(instruction, "wide") && narrow ? Form::wide_product : Form::other;
+    case Computation::extreme: return narrow ? Form::least_or_most : Form::other;
+    default: return Form::other;
   }
-  if ((name == "shl" || name == "shr") && number != nullptr) {
-    if (wide && *number == 32 && !ptx::has_modifier(instruction, "s64")) return Form::half;
-    return name == "shl" && (wide || narrow) ? Form::shift : Form::other;
-  }
-  if ((name == "add" || name == "sub") && !ptx::has_modifier(instruction, "sat") &&
-      !ptx::has_modifier(instruction, "cc")) {
-    return narrow ? Form::sum : wide ? Form::wide_sum : Form::other;
-  }
-  if (name == "mul" && ptx::has_modifier(instruction, "wide") && narrow) return Form::wide_product;
-  if ((name == "min" || name == "max") && narrow) return Form::least_or_most;
-  return Form::other;
 }
 
 class Merger {
  public:
-  explicit Merger(const ptx::Function& function)
+  Merger(const ptx::Function& function, const std::vector<machine::InstructionTraits>& traits)
       : body_(function.body),
         merged_(body_.size()),
         forms_(body_.size()),
@@ -84,7 +90,7 @@ class Merger {
     }
     for (uint32_t i = 0; i < body_.size(); ++i) {
       if (i > 0) labels_before_[i] += labels_before_[i - 1];
-      forms_[i] = form_of(body_[i]);
+      forms_[i] = form_of(body_[i], traits[i].computes);
       count_operands(i);
     }
   }
@@ -169,6 +175,9 @@ class Merger {
 
 }  // namespace
 
-std::vector<bool> merged_instructions(const ptx::Function& function) { return Merger(function).merge(); }
+std::vector<bool> merged_instructions(const ptx::Function& function,
+                                      const std::vector<machine::InstructionTraits>& traits) {
+  return Merger(function, traits).merge();
+}
 
 }  // namespace stagecraft::emulator::trace

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "emulator/ptx/module.hpp"
+#include "emulator/state/instruction_traits.hpp"
 
 namespace stagecraft::emulator::trace {
 
@@ -18,6 +18,8 @@ namespace stagecraft::emulator::trace {
 ///
 /// In all but the first, nothing else may use the intermediate value, and no label may lie between: in a loop it would
 /// be computed once, before it.
-std::vector<bool> merged_instructions(const ptx::Function& function);
+/// @param traits  of the instructions of its body.
+std::vector<bool> merged_instructions(const ptx::Function& function,
+                                      const std::vector<machine::InstructionTraits>& traits);
 
 }  // namespace stagecraft::emulator::trace

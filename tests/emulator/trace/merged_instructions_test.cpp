@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "emulator/machine/instruction_set.hpp"
 #include "emulator/ptx/module.hpp"
 #include "emulator/ptx/parser.hpp"
 
@@ -18,7 +19,8 @@ class MergedInstructionsTest : public ::testing::Test {
         ".reg .b32 %r<20>;\n.reg .b64 %rd<20>;\n.reg .pred %p<10>;\n" +
         body + "\n}");
     std::vector<uint32_t> numbers;
-    const std::vector<bool> is_merged = merged_instructions(module.functions.back());
+    const ptx::Function& function = module.functions.back();
+    const std::vector<bool> is_merged = merged_instructions(function, machine::instruction_set().traits_of(function));
     for (uint32_t i = 0; i < is_merged.size(); ++i) {
       if (is_merged[i]) numbers.push_back(i);
     }
