@@ -16,7 +16,9 @@ namespace stagecraft::harness {
 
 /// C (m x n) = A (m x k) * B (n x k) transposed, all row-major.
 struct ProductSizes {
-  int m, n, k;
+  int m;  ///< rows of A and C
+  int n;  ///< rows of B, columns of C
+  int k;  ///< columns of A and B
 };
 
 /// What main does: `check`, which says whether all is right, for the sizes on the command line, or for 512 x 512 x 512.
