@@ -8,7 +8,7 @@
 
 namespace stagecraft::emulator::machine {
 
-struct Kernel;
+class Kernel;
 
 /// What a multiprocessor has, what a block takes of it, or what is in use.
 struct BlockResources {
