@@ -146,8 +146,13 @@ def key_of(line: str) -> str:
     return key if colon and key in KEYS else ""
 
 
+def is_marked(line: str) -> bool:
+    """Whether it is a line of a program that goes, comes or stays."""
+    return line[:2] in ("- ", "+ ", "  ", "-", "+")
+
+
 def is_of_change(line: str) -> bool:
-    return line[:2] in ("- ", "+ ", "  ", "-", "+") or line.startswith(("file: ", "in: "))
+    return is_marked(line) or line.startswith(("file: ", "in: "))
 
 
 def read_file(path: pathlib.Path) -> tuple[str, list[Mistake]]:
@@ -170,7 +175,7 @@ def read_file(path: pathlib.Path) -> tuple[str, list[Mistake]]:
             continue
         mistake = mistakes[-1]
         mistake.section.append(line)
-        if line[:2] in ("- ", "+ ", "  ", "-", "+") and line.strip():
+        if is_marked(line) and line.strip():
             # A change ends at any other line, and where lines go after new ones.
             if not marks or (marks[-1] == "+" and line[0] == "-"):
                 mistake.changes.append(Change(number, file, inside))

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 
-from form import ROOT, SOURCES, TOOL, Misfit, Mistake, read, usual_file, write_file, write_texts
+from form import ROOT, SOURCES, TOOL, Misfit, Mistake, indentation, read, usual_file, write_file, write_texts
 
 NEWLINE = "\N{PILCROW SIGN}"
 ONLY_INCLUDES = re.compile(r'^#include ["<](stagecraft/[\w/.]+)[">]$', re.MULTILINE)
@@ -167,10 +167,6 @@ def same_lines(old: list[str], new: list[str]) -> list[difflib.Match]:
 def code_of(line: str) -> str:
     """What a line says without its indentation and comment; a line that is a comment says that."""
     return re.sub(r"\s*//.*", "", line).strip() or line.strip()
-
-
-def indentation(line: str) -> int:
-    return len(line) - len(line.lstrip())
 
 
 # ---- Editing --------------------------------------------------------------------------------------------------------
