@@ -79,10 +79,7 @@ struct Wait {
 
 enum class FragmentState : uint8_t { ready, blocked, exited };
 
-/// The count of effects for fragments outside a grid (in tests of single instructions).
-inline uint64_t unobserved_effects = 0;
-
-/// Successive readings of a clock by a fragment that waits for it in a loop (instructions/moves.cpp).
+/// Successive readings of a clock by a fragment that waits for it in a loop (instructions/clocks.cpp).
 struct ClockPoll {
   static constexpr uint32_t kNone = 0xffffffffu;
   uint32_t pc = kNone;
@@ -116,7 +113,7 @@ struct Fragment {
   /// second such poll sleeps without a limit. Every instruction with an effect that others can see sets it to kEffect.
   uint32_t idle_poll_pc = kNoPoll;
   static constexpr uint32_t kEffect = 0xffffffffu, kNoPoll = 0xfffffffeu;
-  uint64_t* effects = &unobserved_effects;  ///< the grid's count of effects
+  uint64_t* effects = nullptr;  ///< the grid's count of effects
   ClockPoll clock_poll;
   std::vector<ReturnPoint> return_stack;
   uint32_t local_frame = 0;   ///< offset of the running recursive function's local variables from their static base

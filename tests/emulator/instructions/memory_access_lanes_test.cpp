@@ -52,6 +52,7 @@ class AccessLanesTest : public ::testing::TestWithParam<Variant> {
     warp.live = kAllLanes;
     fragment.registers = registers;
     fragment.warp = &warp;
+    fragment.effects = &grid.effects;
     fragment.mask = kAllLanes;
   }
 
