@@ -287,9 +287,10 @@ class CommandTest(TemporaryFolderTest):
         self.skip_unless_set_up_by_the_command()
         program = self.folder / "program"
         write_script(program, "grep SigIgn /proc/$$/status", "kill -TERM $$")
+        alone = subprocess.run([program], stdout=subprocess.PIPE, text=True, check=False)  # whoever starts the tests may ignore some
         for options in ([], ["--report=sarif", "--report-file", self.folder / "log.sarif"]):
             done = stagecraft("run", *options, program, **self.settings)
-            self.assertEqual(int(done.stdout.split()[1], 16) & ~1, 0, done.stdout)
+            self.assertEqual(done.stdout, alone.stdout)
             self.assertIn(done.returncode, (-signal.SIGTERM, 128 + signal.SIGTERM))
 
     def test_run_needs_a_program(self):
