@@ -168,38 +168,40 @@ class Chapter:
         self.link = shlex.split(done.stdout.strip().splitlines()[-1])
         self.kernels = f"chapters/lib{name}_solution_kernels.a"
 
-    def make(self, answer: Answer, host: bool) -> pathlib.Path:
-        """Compiles an answer's kernels, which the solution's program runs; with `host`, the host's code too, and links it."""
+    def made(self, answer: Answer, sources: list[str]) -> WrongAnswer:
+        folder = self.folder / answer.name / "files"
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        texts, paths = ({name: file[part] for name, file in answer.files.items()} for part in (1, 0))
+        return WrongAnswer(self.name, texts, paths, str(folder), sources, self.compiler, lambda command: run(*command))
+
+    def make(self, answer: Answer, sources: list[str], host: bool) -> pathlib.Path:
+        """Compiles kernels of an answer, which the solution's program runs; with `host`, the host's code too, and links it."""
         folder, objects = self.folder / answer.name, []
-        folder.mkdir(parents=True, exist_ok=True)
-
-        def made(sources: list[str]) -> WrongAnswer:
-            texts, paths = ({name: file[part] for name, file in answer.files.items()} for part in (1, 0))
-            return WrongAnswer(self.name, texts, paths, str(folder / "files"), sources, self.compiler, lambda command: run(*command))
-
         if not host:
-            made(self.sources).make_script(str(self.program), str(folder / "test"))
+            self.made(answer, sources).make_script(str(self.program), str(folder / "test"))
             return folder / "test"
-        for source in self.sources:
+        for source in sources:
             objects.append(folder / (pathlib.Path(source).name + ".o"))
-            made([source]).make_object(str(self.build / f"{self.kernels}.p" / objects[-1].name), str(objects[-1]))
+            self.made(answer, [source]).make_object(str(self.build / f"{self.kernels}.p" / objects[-1].name), str(objects[-1]))
         link = [part for word in self.link for part in (objects if word == self.kernels else [word])]
         link[link.index("-o") + 1] = folder / "test"
         run(*(str(word).replace("$ORIGIN/..", str(self.build)) for word in link), cwd=self.build)
         return folder / "test"
 
     def first_failure(self, answer: Answer) -> str:
-        """The name of the test that fails, or nothing where all pass.
+        """The name of a test that fails, or nothing where all pass.
 
-        Where the kernels alone make no difference, code of the host is compiled as well."""
-        if failure := self.failure_of(answer, host=False):
-            return failure
+        The sources are tried one by one: after a failure the others need not be compiled. Where the kernels alone make no
+        difference, code of the host is compiled as well."""
+        for source in filter(self.made(answer, self.sources).is_affected, self.sources):
+            if failure := self.failure_of(answer, [source], host=False):
+                return failure
         self.check_solution(host=True)
-        return self.failure_of(answer, host=True)
+        return self.failure_of(answer, self.sources, host=True)
 
-    def failure_of(self, answer: Answer, host: bool) -> str:
+    def failure_of(self, answer: Answer, sources: list[str], host: bool) -> str:
         # One failure is enough.
-        done = run(self.make(answer, host), check=False, env={**os.environ, "GTEST_FAIL_FAST": "1"})
+        done = run(self.make(answer, sources, host), check=False, env={**os.environ, "GTEST_FAIL_FAST": "1"})
         if not host and REFUSED in done.stdout:
             return ""  # the solution's host does not know these kernels
         if failure := FAILED.search(done.stdout):
@@ -216,7 +218,8 @@ class Chapter:
                 for name in self.exercise:
                     path, included = solved(self.name, name)
                     files[included] = (path, read(path) + "// compiled again\n")
-                self.failures[host] = self.failure_of(Answer("nothing_on_the_host" if host else "nothing", files), host)
+                answer = Answer("nothing_on_the_host" if host else "nothing", files)
+                self.failures[host] = self.failure_of(answer, self.sources, host)
             if self.failures[host]:
                 raise NoVerdict(f"the solution itself fails {self.failures[host]}")
 
