@@ -5,6 +5,11 @@ build_playground.py BUILD [--optimise 2]   BUILD is a folder that Meson has conf
 afterwards. Exits with 1 where a tool is missing.
 """
 
+import sys
+
+sys.dont_write_bytecode = True  # leave no cache folder among the sources
+import guarded  # noqa: E402, before all others: from here on Ctrl-C leaves no trace
+
 import argparse
 import json
 import os
@@ -12,9 +17,7 @@ import pathlib
 import re
 import shlex
 import shutil
-import signal
 import subprocess
-import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "docs" / "playground"
@@ -139,7 +142,6 @@ def ninja_file(build, output, emxx, ninja, optimise):
 
 
 def main():
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)   # `| head` ends this without a word, as it ends any command
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--optimise", default="2", choices=["0", "1", "2", "3", "s"])
@@ -170,4 +172,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    guarded.run(main)

@@ -5,15 +5,17 @@ build_site.py OUTPUT [--doxygen DOXYGEN] [--no-graphs] [--programs BUILD [--stri
 build_site.py OUTPUT --only-descriptions                 writes no site; fails when a public name of the library is not described
 """
 
+import sys
+
+sys.dont_write_bytecode = True  # leave no cache folder among the sources
+import guarded  # noqa: E402, before all others: from here on Ctrl-C leaves no trace
+
 import argparse
 import pathlib
 import re
 import shutil
-import signal
 import subprocess
-import sys
 
-sys.dont_write_bytecode = True  # leave no cache folder among the sources
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import draw_runs  # noqa: E402
 import pages  # noqa: E402
@@ -176,7 +178,6 @@ def settings(options, output):
 
 
 def main():
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)   # `| head` ends this without a word, as it ends any command
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output", type=pathlib.Path)
     parser.add_argument("--doxygen", default=shutil.which("doxygen"))
@@ -240,4 +241,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    guarded.run(main)

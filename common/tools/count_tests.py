@@ -7,12 +7,15 @@ A GoogleTest program counts as its cases, any other test as one. A program that 
 that case, and one that fails although all its cases passed (a sanitizer's report at exit, say) has failed as one more.
 """
 
+import sys
+
+sys.dont_write_bytecode = True  # leave no cache folder among the sources
+import guarded  # noqa: E402, before all others: from here on Ctrl-C leaves no trace
+
 import dataclasses
 import json
 import pathlib
 import re
-import signal
-import sys
 
 END = re.compile(r"^\[\s*(OK|FAILED|SKIPPED)\s*\]", re.MULTILINE)
 SKIP_REASON = re.compile(r": Skipped\n(.*\S)", re.DOTALL)
@@ -62,7 +65,6 @@ class Count:
 
 
 def main() -> int:
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)   # `| head` ends this without a word, as it ends any command
     log = pathlib.Path(sys.argv[1])
     count = Count()
     if log.exists():
@@ -87,4 +89,4 @@ def main() -> int:
     return 1 if count.failed else 0
 
 
-sys.exit(main())
+guarded.run(main)

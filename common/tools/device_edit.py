@@ -14,6 +14,8 @@ import subprocess
 import sys
 import typing
 
+import build_folder
+
 TOKEN = re.compile(r"""(?P<directive>^[ \t]*\#(?:\\\n|[^\n])*)|(?P<comment>//[^\n]*|/\*.*?\*/)
                        |"(?:[^"\\\n]|\\.)*"|\d[\w.']*|'(?:[^'\\\n]|\\.)+'|\w+|\S""", re.MULTILINE | re.DOTALL | re.VERBOSE)
 # What may make the host's code depend on its line numbers, or the text of a token on its place: a macro, in doubt.
@@ -112,8 +114,11 @@ def remember(record: pathlib.Path, build: pathlib.Path, program: pathlib.Path, f
         listed = subprocess.run([*ninja(build), "-t", "deps", made], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
         included[source] = [os.path.join(build, line.strip()) for line in listed[1:] if line.strip()]
     built = Built(program.stat().st_mtime_ns, {str(path): path.read_text(encoding="utf-8") for path in files}, commands, included)
-    record.parent.mkdir(parents=True, exist_ok=True)
-    record.write_text(json.dumps(built), encoding="utf-8")
+    try:
+        record.parent.mkdir(parents=True, exist_ok=True)
+        build_folder.replace(record, json.dumps(built))
+    except OSError:   # then the next edit is built
+        pass
 
 
 def command_for_ptx(command: list) -> list:
@@ -159,8 +164,13 @@ def edited_kernels(record: pathlib.Path, program: pathlib.Path, files: list):
 
 
 def compile_ptx(command: list, output: pathlib.Path, build: pathlib.Path) -> subprocess.CompletedProcess:
-    return subprocess.run([*command, "-o", output], cwd=build, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    part = output.with_suffix(f".{os.getpid()}")   # another call may run with the output
+    done = subprocess.run([*command, "-o", part], cwd=build, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           errors="replace", check=False)
+    if done.returncode == 0:
+        part.replace(output)
+    part.unlink(missing_ok=True)
+    return done
 
 
 def is_newer(path: str, than: int) -> bool:

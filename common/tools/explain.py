@@ -5,12 +5,14 @@ usage: explain.py            lists the reports
        explain.py NAME       prints the page: missing-wait, or "missing wait", as a report says
 """
 
-import difflib
-import re
-import signal
 import sys
 
 sys.dont_write_bytecode = True  # leave no cache folder among the sources
+import guarded  # noqa: E402, before all others: from here on Ctrl-C leaves no trace
+
+import difflib
+import re
+
 from pages import ROOT  # noqa: E402
 
 PAGES = ROOT / "docs/reports"
@@ -38,7 +40,6 @@ def summary(name: str) -> str:
 
 
 def main() -> int:
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)   # `| head` ends this without a word, as it ends any command
     if len(sys.argv) == 1:
         width = max(map(len, names()))
         print("\n".join(f"{name:{width}}  {summary(name)}" for name in names()))
@@ -54,4 +55,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    guarded.run(main)

@@ -5,7 +5,13 @@ Nothing runs in the background. After each test, BUILD/progress/ keeps the resul
 tested; whether a chapter is untouched, Git knows; hints and what a chapter teaches are in its lesson and in chapters/README.md.
 """
 
+import sys
+
+sys.dont_write_bytecode = True  # leave no cache folder among the sources
+import guarded  # noqa: E402, before all others: from here on Ctrl-C leaves no trace
+
 import argparse
+import contextlib
 import datetime
 import hashlib
 import json
@@ -15,10 +21,10 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
+import tempfile
 import time
 
-sys.dont_write_bytecode = True  # leave no cache folder among the sources
+import build_folder  # noqa: E402
 import device_edit  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -71,13 +77,19 @@ class Chapter:
 
     def read_record(self) -> dict:
         try:
-            return json.loads(self.record.read_text(encoding="utf-8"))
+            record = json.loads(self.record.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
+        return record if isinstance(record, dict) else {}
 
     def write_record(self, **changes) -> None:
-        self.record.parent.mkdir(parents=True, exist_ok=True)
-        self.record.write_text(json.dumps({**self.read_record(), **changes}), encoding="utf-8")
+        """Where it cannot be written, says so: what the learner asked for is done all the same."""
+        text = json.dumps({**self.read_record(), **changes})
+        try:
+            self.record.parent.mkdir(parents=True, exist_ok=True)
+            build_folder.replace(self.record, text)
+        except OSError as error:
+            guarded.say(f"this is not remembered: {guarded.sentence(error)}")
 
     def result(self):
         """The name of the first test that failed, "" where none did; None where the files have changed since."""
@@ -240,10 +252,7 @@ def run_test(course: Course, options) -> int:
     """For the command: runs a chapter's program, keeps the result, and says what comes next when it passes."""
     chapter = next(chapter for chapter in course.chapters if chapter.name == options.name)
     digest = chapter.digest()
-    listing = chapter.record.with_suffix(".gtest.json")
-    chapter.record.parent.mkdir(parents=True, exist_ok=True)
-    listing.unlink(missing_ok=True)
-    variables = {"GTEST_OUTPUT": f"json:{listing}"}
+    variables = {}
     built, program = chapter.record.with_suffix(".built"), pathlib.Path(options.program)
     if options.edited:
         try:
@@ -259,12 +268,15 @@ def run_test(course: Course, options) -> int:
     signals = []
     # Ctrl-C is for the program, which reports where it is, however long that takes. SIGTERM reaches this process alone.
     signal.signal(signal.SIGINT, lambda number, _: signals.append(number))
-    test = subprocess.Popen([program], env={**os.environ, **variables})
-    signal.signal(signal.SIGTERM, lambda number, _: (signals.append(number), test.send_signal(number)))
-    status = test.wait()
+    with tempfile.TemporaryDirectory() as folder:
+        listing = pathlib.Path(folder) / "tests.json"
+        test = subprocess.Popen([program], env={**os.environ, **variables, "GTEST_OUTPUT": f"json:{listing}"})
+        build_folder.unlock(course.build)
+        signal.signal(signal.SIGTERM, lambda number, _: (signals.append(number), test.send_signal(number)))
+        status = test.wait()
+        failed = first_failure(listing) if status else ""
     if not signals and status != -signal.SIGPIPE:   # the latter: nobody reads what it prints, which is no failure
-        chapter.write_record(digest=digest, failed=first_failure(listing) if status else "")
-    listing.unlink(missing_ok=True)
+        chapter.write_record(digest=digest, failed=failed)
     if status == 0:
         print(f"\nChapter {chapter.number} is done. You have learned: {chapter.teaches}.")
         if following := course.after(chapter):
@@ -286,7 +298,9 @@ def first_failure(listing: pathlib.Path) -> str:
 
 def watch(course: Course, options) -> int:
     chapter = course.find_or_current(options.chapter)
-    tested = None
+    tested = test = None
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         while True:
             try:
@@ -296,11 +310,7 @@ def watch(course: Course, options) -> int:
             if digest != tested:
                 tested = digest
                 test = subprocess.Popen([course.root / "stagecraft", "test", chapter.number])
-                try:
-                    test.wait()
-                except KeyboardInterrupt:   # is for the test as well, which reports where it is
-                    test.wait()
-                    raise
+                test.wait()
                 if options.chapter is None and chapter.result() == "":
                     course = Course(course.root, course.build)   # what Git knows has changed since
                     finished, chapter = chapter, course.after(course.find(chapter.number))
@@ -313,8 +323,15 @@ def watch(course: Course, options) -> int:
                       flush=True)
             time.sleep(LOOK_AGAIN)
     except KeyboardInterrupt:
+        if test:   # Ctrl-C is for the test as well, which reports where it is
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                test.wait(timeout=1.8)
         print()
         return 0
+    finally:
+        if test and test.poll() is None:
+            test.terminate()
+            test.wait()
 
 
 def reset(course: Course, options) -> int:
@@ -346,7 +363,6 @@ def reset(course: Course, options) -> int:
 
 
 def main() -> int:
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)   # `| head` ends this without a word, as it ends any command
     build = pathlib.Path(sys.argv.pop(1))
     parser = argparse.ArgumentParser(prog="./stagecraft", allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -378,9 +394,9 @@ def main() -> int:
     try:
         return options.function(Course(ROOT, build), options)
     except Misuse as misuse:
-        print(f"stagecraft: {misuse}", file=sys.stderr)
+        guarded.say(str(misuse))
         return 2
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    guarded.run(main)

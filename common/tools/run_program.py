@@ -4,6 +4,11 @@
 The options are those of settings.py. The process becomes the program's, unless there is a SARIF file to write at its end.
 """
 
+import sys
+
+sys.dont_write_bytecode = True  # leave no cache folder among the sources
+import guarded  # noqa: E402, before all others: from here on Ctrl-C leaves no trace
+
 import errno
 import os
 import pathlib
@@ -11,7 +16,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 
 import settings
 
@@ -121,10 +125,30 @@ def check_program(program: str) -> None:
 
 def prepare(target: str) -> tuple:
     """Brings the emulated GPU up to date, and the target where the build has it: the folder of the toolkit, and the libraries."""
-    done = subprocess.run([str(ROOT / "stagecraft"), "prepare-run", target], stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(done.returncode)
-    toolkit, *libraries = done.stdout.splitlines()
+    received: list[int] = []
+    running: list[subprocess.Popen] = []
+
+    def end(number, _):
+        received.append(number)
+        for each in running:
+            each.terminate()
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+              if signal.getsignal(number) is not signal.SIG_IGN}
+    # A session of its own: Ctrl-C is for this process, which asks the other to end, and waits for that.
+    with subprocess.Popen([str(ROOT / "stagecraft"), "prepare-run", target], stdout=subprocess.PIPE, text=True,
+                          start_new_session=True) as preparing:
+        running.append(preparing)
+        if received:
+            preparing.terminate()
+        said = preparing.communicate()[0]
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    if received:
+        signal.raise_signal(received[0])
+    if preparing.returncode != 0:
+        sys.exit(preparing.returncode)
+    toolkit, *libraries = said.splitlines()
     return toolkit, libraries
 
 
@@ -184,11 +208,6 @@ def run_and_write_sarif(command: list, environment: dict) -> int:
 
 
 def main() -> None:
-    # What Python does about these, the program would inherit, or Python would print a trace.
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
     build, *arguments = sys.argv[1:]
     table = [setting for setting in settings.settings() if setting.is_option]
     variables, rest = read_options(arguments, table)
@@ -213,4 +232,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    guarded.run(main)

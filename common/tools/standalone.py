@@ -8,13 +8,15 @@ A version is a program, chapters/NN_name/given/standalone/VERSION.cu. What it in
 include, once: from the solution, from what is given in the chapter, from common/. The program's comment comes first.
 """
 
-import argparse
-import pathlib
-import re
-import signal
 import sys
 
 sys.dont_write_bytecode = True  # leave no cache folder among the sources
+import guarded  # noqa: E402, before all others: from here on Ctrl-C leaves no trace
+
+import argparse
+import pathlib
+import re
+
 from pages import ROOT  # noqa: E402
 
 INCLUDE = re.compile(r'#include (?:"([^"]+)"|<([^>]+)>)')
@@ -95,7 +97,6 @@ class OneFile:
 
 
 def main() -> int:
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends this without a word, as it ends any command
     parser = argparse.ArgumentParser(prog="./stagecraft standalone", allow_abbrev=False, description="Prints a version of a "
                                      "chapter's kernel as one file that compiles alone, with a main that runs and checks it.")
     parser.add_argument("chapter", nargs="?", metavar="NN", help="the chapter; without it, all versions are listed")
@@ -127,4 +128,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    guarded.run(main)

@@ -10,20 +10,27 @@ A lesson says which runs it shows with lines of their own, each after the senten
 PROGRAM in the build folder, TEST, and the number of the launch in that test; `last` is the last one.
 """
 
+import sys
+
+sys.dont_write_bytecode = True  # leave no cache folder among the sources
+import guarded  # noqa: E402, before all others: from here on Ctrl-C leaves no trace
+
 import argparse
+import errno
 import json
 import os
 import pathlib
 import re
 import shutil
-import signal
 import subprocess
-import sys
 import tempfile
 import webbrowser
 
+import build_folder
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MARKER = re.compile(r"^<!-- timeline: (?P<program>chapters/(?P<name>\w+)) (?P<test>[\w.*]+) (?P<launch>\d+|last) -->$")
+CANNOT_WRITE = re.compile(r"STAGECRAFT_TIMELINE: the timeline cannot be written to .*: (.*)")
 RUN = re.compile(r'<script type="application/json" id="run">(.*?)</script>', re.DOTALL)
 
 
@@ -46,9 +53,11 @@ def record(program, test, folder):
     environment = {key: value for key, value in os.environ.items()
                    if not key.startswith("STAGECRAFT_") or key == "STAGECRAFT_DEVICE"}
     environment.update(STAGECRAFT_CHECKS="all", STAGECRAFT_TIMELINE=str(folder / "run.html"))
-    done = subprocess.run([program, f"--gtest_filter={test}"], env=environment, cwd=ROOT, check=False, text=True, errors="replace",
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    return sorted(folder.glob("run*.html"), key=launch_of), done.stdout
+    with subprocess.Popen([program, f"--gtest_filter={test}"], env=environment, cwd=ROOT, text=True, errors="replace",
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as run:
+        build_folder.unlock(program.parents[1])
+        output = run.communicate()[0]
+    return sorted(folder.glob("run*.html"), key=launch_of), output
 
 
 def launch_of(page):
@@ -102,15 +111,28 @@ def show(build, options):
     test = options.test or (shown["test"] if shown else "*")
     wished = int(shown["launch"]) if shown and not options.test and shown["launch"] != "last" else None
     folder = build / "timelines" / chapter.name[:2]
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
     program = build / "chapters" / chapter.name
     if not program.exists():
         raise NoTimeline(f"{program} is not built: call ./stagecraft timeline {chapter.name[:2]}, or meson compile -C {build}")
-    pages, output = record(program, f"*{options.test}*" if options.test else test, folder)
-    if not pages:
-        raise NoTimeline(f"no kernel was launched by {test}; ./stagecraft test {chapter.name[:2]} shows the tests. The program "
-                         f"printed:\n{output[-2000:]}")
+    made = folder.with_name(f"{folder.name}.{os.getpid()}")
+    made.mkdir(parents=True)
+    try:
+        pages, output = record(program, f"*{options.test}*" if options.test else test, made)
+        if not pages:
+            raise NoTimeline(f"no kernel was launched by {test}; ./stagecraft test {chapter.name[:2]} shows the tests. The program "
+                             f"printed:\n{output[-2000:]}")
+        if problem := CANNOT_WRITE.search(output):
+            raise NoTimeline(f"the pages cannot be written to {folder}: {problem[1]}")
+        while made.exists():   # only now: what cannot be replaced stays
+            shutil.rmtree(folder, ignore_errors=True)
+            try:
+                made.rename(folder)
+            except OSError as error:
+                if error.errno != errno.ENOTEMPTY:   # another call was faster
+                    raise
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    pages = [folder / page.name for page in pages]
     page = choose(pages, wished)
     print(f"chapter {chapter.name[:2]}, {test}: {len(pages)} launch{'es' if len(pages) > 1 else ''}, each with a page in {folder}")
     print(f"launch {launch_of(page)} ({describe(read_run(page))}): {page}")
@@ -120,7 +142,6 @@ def show(build, options):
 
 
 def main():
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)   # `| head` ends this without a word, as it ends any command
     build = pathlib.Path(sys.argv.pop(1)).resolve()
     parser = argparse.ArgumentParser(prog="./stagecraft timeline", allow_abbrev=False, description="Runs your answer to a chapter, and "
                                      "writes a page for each launch: who ran and who waited when, and the state of every barrier.")
@@ -135,4 +156,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    guarded.run(main)

@@ -10,14 +10,16 @@ line, have a message only; what is no report (counters, timelines) is left out.
 Source: OASIS, Static Analysis Results Interchange Format (SARIF) 2.1.0.
 """
 
+import sys
+
+sys.dont_write_bytecode = True  # leave no cache folder among the sources
+import guarded  # noqa: E402, before all others: from here on Ctrl-C leaves no trace
+
 import json
 import pathlib
 import re
-import signal
-import sys
 import urllib.parse
 
-sys.dont_write_bytecode = True  # leave no cache folder among the sources
 import explain  # noqa: E402
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -111,7 +113,6 @@ def read_reports(path: pathlib.Path) -> list[dict]:
 
 
 def main() -> int:
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)   # `| head` ends this without a word, as it ends any command
     text = json.dumps(sarif_of(read_reports(pathlib.Path(sys.argv[1]))), indent=2) + "\n"
     if len(sys.argv) > 2:
         pathlib.Path(sys.argv[2]).write_text(text, encoding="utf-8")
@@ -121,4 +122,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    guarded.run(main)

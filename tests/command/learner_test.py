@@ -76,7 +76,7 @@ class LearnerTest(unittest.TestCase):
             (self.origin / path).write_text(text, encoding="utf-8")
         (self.origin / "common/tools").mkdir(parents=True)
         shutil.copy2(ROOT / "stagecraft", self.origin)
-        for tool in ("learner.py", "device_edit.py"):
+        for tool in ("learner.py", "device_edit.py", "build_folder.py", "guarded.py"):
             shutil.copy2(ROOT / "common/tools" / tool, self.origin / "common/tools")
         self.git(self.origin, "init", "--quiet", "--initial-branch=main")
         self.commit(self.origin)

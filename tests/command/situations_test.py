@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""Tests of ./stagecraft where it is not alone, not free to write, or interrupted: it says so in a sentence, and no trace of Python.
+
+Each test has a copy of the command, and imitations of what it sets up: Ninja, Meson, nvcc and the programs that are built."""
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.dont_write_bytecode = True  # leave no cache folder among the sources
+import meson_tests  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+NOBODY = 65534   # a user who may write nothing here
+CHAPTER = "00_first_kernel"
+# With a file `work` in the build folder there is something to do, as many seconds as it says.
+NINJA = """\
+#!/bin/bash
+cd "$2"
+[[ -f work ]] || { echo "ninja: no work to do."; exit; }
+[[ $3 == -n ]] && { echo "[0/1] something"; exit; }
+trap 'echo removed >>log; exit 2' TERM
+echo "begin" >>log
+sleep "$(<work)" & wait $!
+rm work
+echo "end" >>log
+"""
+PROGRAM = '#!/bin/sh\necho "the program $*"\n'
+# Makes the virtual environment, as slowly as the variable says.
+PYTHON = """\
+#!/bin/bash
+[[ $1 == -m && $2 == venv ]] || exec PYTHON3 "$@"
+[[ -z ${FAILS:-} ]] || { echo "Error: ensurepip returned non-zero exit status 1." >&2; exit 1; }
+mkdir -p "$3/bin"
+sleep "${SLOW:-0}"
+cp TOOLS/ninja "$3/bin"
+printf '#!/bin/sh\\n' >"$3/bin/python"
+printf '#!/bin/sh\\n[ "$1" = setup ] || exit 0\\ntouch "$3/build.ninja"\\n' >"$3/bin/meson"
+chmod +x "$3"/bin/*
+"""
+
+
+class SituationTest(unittest.TestCase):
+    name = "clone"
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        os.chmod(folder.name, 0o755)
+        self.root, tools = pathlib.Path(folder.name) / self.name, pathlib.Path(folder.name) / "tools"
+        self.build = self.root / "build"
+        for path in ("stagecraft", "common/tools", "common/emulator/settings", "chapters/README.md", f"chapters/{CHAPTER}"):
+            (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+            (shutil.copytree if (ROOT / path).is_dir() else shutil.copy2)(ROOT / path, self.root / path)
+        for name, text in {"ninja": NINJA, "g++": "#!/bin/sh\n", "pkg-config": "#!/bin/sh\n",
+                           "python3": PYTHON.replace("PYTHON3", sys.executable).replace("TOOLS", str(tools))}.items():
+            self.write(tools / name, text)
+        self.write(self.root / "common/tools/find_nvcc", "#!/bin/sh\necho /toolkit\n")
+        self.environment = {**{name: value for name, value in os.environ.items() if not name.startswith("STAGECRAFT_")},
+                            "PATH": f"{tools}:{os.environ['PATH']}"}
+
+    @staticmethod
+    def write(path: pathlib.Path, text: str):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755)
+
+    def set_up(self):
+        """Leaves everything built: the program gemm, the test of a chapter, and the libraries."""
+        self.assertEqual(self.call("prepare-run").returncode, 0)
+        for name in ("gemm", "gemm_on_demand", f"chapters/{CHAPTER}"):
+            self.write(self.build / name, PROGRAM)
+        (self.build / "build.ninja").write_text(f"build chapters/{CHAPTER}: cpp_LINKER\n", encoding="utf-8")
+
+    def start(self, *arguments, **options) -> subprocess.Popen:
+        return subprocess.Popen([str(word) for word in (self.root / "stagecraft", *arguments)], text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, **{"env": self.environment, "start_new_session": True, **options})
+
+    def end(self, process: subprocess.Popen) -> subprocess.CompletedProcess:
+        out, err = process.communicate(timeout=60)
+        self.assertNotIn("Traceback", out + err)
+        self.assertNotRegex(err, r"line \d+: ")   # what the shell says about a mistake in a script
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def call(self, *arguments, **options) -> subprocess.CompletedProcess:
+        return self.end(self.start(*arguments, **options))
+
+    def work(self, seconds: float):
+        (self.build / "work").write_text(str(seconds), encoding="utf-8")
+
+    def log(self) -> list:
+        log = self.build / "log"
+        return log.read_text(encoding="utf-8").split() if log.exists() else []
+
+    def wait_for(self, condition):
+        end = time.monotonic() + 30
+        while not condition():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.02)
+
+
+class BesideTest(SituationTest):
+    def test_one_builds_and_the_other_says_that_it_waits(self):
+        self.set_up()
+        self.work(2)
+        first = self.start("gemm")
+        self.wait_for(self.log)
+        second = self.end(self.start("gemm", "--m", "1"))
+        self.assertEqual(second.stderr, f"stagecraft: waiting for another ./stagecraft, which uses {self.build}\n")
+        self.assertEqual(second.stdout, "the program --m 1\n")
+        self.assertEqual(self.end(first).returncode, 0)
+        self.assertEqual(self.log(), ["begin", "end"])
+
+    def test_both_set_up_a_fresh_clone(self):
+        self.environment["SLOW"] = "1"
+        both = [self.start("prepare-run") for _ in range(2)]
+        said = "".join(self.end(each).stderr for each in both)
+        self.assertEqual([each.returncode for each in both], [0, 0], said)
+        self.assertEqual(said.count("fetching meson"), 1, said)
+        self.assertEqual(said.count("configuring"), 1, said)
+
+
+class SignalTest(SituationTest):
+    """A signal ends the command and all that it has started within two seconds, also where it reaches only one of them."""
+
+    def check(self, process: subprocess.Popen, number: int, whole_group: bool, said: str):
+        begin = time.monotonic()
+        (os.killpg if whole_group else os.kill)(process.pid, number)
+        done = self.end(process)
+        self.assertLess(time.monotonic() - begin, 2)
+        self.assertIn(done.returncode, (-number, 128 + number))
+        self.assertTrue(done.stderr.endswith(said), done.stderr)
+        self.assertEqual(self.processes(), [])
+        return done
+
+    def processes(self) -> list:
+        """What is running of the folder's programs, or in it."""
+        found = []
+        for line in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                if str(self.root.parent).encode() in line.read_bytes():
+                    found.append(line.read_bytes())
+            except OSError:   # it has ended
+                pass
+        return found
+
+    def test_while_it_builds(self):
+        self.set_up()
+        for number, whole_group in ((signal.SIGINT, True), (signal.SIGTERM, False), (signal.SIGHUP, True)):
+            for command in (("gemm",), ("timeline", "00"), ("test", "00"), ("run", "/bin/true")):
+                self.work(20)
+                (self.build / "log").unlink(missing_ok=True)
+                process = self.start(*command)
+                self.wait_for(self.log)
+                done = self.check(process, number, whole_group, "stagecraft: interrupted; the next call goes on from here\n")
+                self.assertNotIn("the build failed", done.stderr)
+                self.assertEqual(self.log(), ["begin", "removed"])
+
+    def test_while_it_fetches(self):
+        self.environment["SLOW"] = "20"
+        for number, whole_group in ((signal.SIGINT, True), (signal.SIGTERM, False)):
+            process = self.start("run", "/bin/true")
+            self.wait_for((self.build / "tools/python/bin").exists)
+            self.check(process, number, whole_group, "stagecraft: interrupted; the next call goes on from here\n")
+            self.assertFalse((self.build / "tools/python.done").exists())
+            shutil.rmtree(self.build)
+        self.environment["SLOW"] = "0"
+        self.assertEqual(self.call("prepare-run").returncode, 0)
+
+    def test_while_it_waits_for_another(self):
+        self.set_up()
+        self.work(20)
+        first = self.start("gemm")
+        self.wait_for(self.log)
+        second = self.start("gemm")
+        self.assertIn("waiting for another", second.stderr.readline())
+        second.send_signal(signal.SIGTERM)
+        self.assertEqual(self.end(second).returncode, -signal.SIGTERM)
+        self.check(first, signal.SIGINT, True, "goes on from here\n")
+
+
+if __name__ == "__main__":
+    meson_tests.main()
