@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs a program on the emulated GPU, for ./stagecraft run: called as run_program.py BUILD [OPTIONS] PROGRAM [ARGUMENTS].
+"""Runs a program on the emulated GPU, for ./stagecraft run: called as run_program.py BUILD COMMAND [OPTIONS] PROGRAM [ARGUMENTS].
 
 The options are those of settings.py. The process becomes the program's, unless there is a SARIF file to write at its end.
 """
@@ -32,8 +32,8 @@ without machine code (sm_100a), nvlink fails: "specified arch exceeds buffer len
 variable STAGECRAFT_... of the same name. docs/emulator.md says more about each."""
 
 
-def fail(text: str, status: int = 1) -> None:
-    print(f"stagecraft: {text}", file=sys.stderr)
+def fail(text: str, status: int = 2) -> None:
+    guarded.say(text)
     sys.exit(status)
 
 
@@ -54,7 +54,7 @@ def usage(table: list) -> str:
     return "\n".join([*lines, EPILOGUE])
 
 
-def read_options(arguments: list, table: list) -> tuple:
+def read_options(command: str, arguments: list, table: list) -> tuple:
     """Takes the options from the front of `arguments`, and returns the variables that they set, and the rest."""
     known = {f"--{setting.name}": setting for setting in table}
     variables, rest = {}, list(arguments)
@@ -70,16 +70,25 @@ def read_options(arguments: list, table: list) -> tuple:
         if setting is None:
             import difflib
             similar = difflib.get_close_matches(option, known, 1, cutoff=0.7)
-            fail(f"run has no option {option}" + (f"; did you mean {similar[0]}?" if similar else ";") +
+            fail(f"{command} has no option {option}" + (f"; did you mean {similar[0]}?" if similar else ";") +
                  " ./stagecraft run --help lists those it has")
         if not has_value:
             if not setting.alone and not rest:
-                fail(f"run {option} needs a value: {setting.syntax()}; ./stagecraft run --help says which are legal")
+                fail(f"{command} {option} needs a value: {setting.syntax()}; ./stagecraft run --help says which are legal")
             value = setting.alone or rest.pop(0)
         if setting.joined_by and setting.variable in variables:
             value = variables[setting.variable] + setting.joined_by + value
         variables[setting.variable] = value
     return variables, rest
+
+
+def check_settings(variables: dict, table: list) -> None:
+    """Fails where an option has no legal value, or a variable of the environment that counts."""
+    for setting in table:
+        option = f"--{setting.name}" if setting.variable in variables else setting.variable
+        value = variables.get(setting.variable, os.environ.get(setting.variable))
+        if value and (problem := setting.problem(value, run=True)):
+            fail(f"{option} {problem}")
 
 
 # ---- The program ----------------------------------------------------------------------------------------------------
@@ -208,11 +217,12 @@ def run_and_write_sarif(command: list, environment: dict) -> int:
 
 
 def main() -> None:
-    build, *arguments = sys.argv[1:]
+    build, name, *arguments = sys.argv[1:]
     table = [setting for setting in settings.settings() if setting.is_option]
-    variables, rest = read_options(arguments, table)
+    variables, rest = read_options(name, arguments, table)
     if not rest:
-        fail("run needs a program: ./stagecraft run [OPTIONS] PROGRAM [ARGUMENTS]")
+        fail(f"{name} needs a program: ./stagecraft {name} [OPTIONS] PROGRAM [ARGUMENTS]")
+    check_settings(variables, settings.settings())
     program, *arguments = rest
     if "/" not in program and not os.path.exists(program):
         program = shutil.which(program) or program

@@ -5,12 +5,14 @@ settings.py OUTPUT   writes the rows for C++, which common/emulator/settings/tab
 """
 
 import configparser
+import difflib
+import os
 import pathlib
 import re
 import sys
 
 TABLE = pathlib.Path(__file__).resolve().parents[1] / "emulator" / "settings" / "settings.ini"
-KEYS = {"values", "must_be", "least", "most", "default", "without", "run_default", "run_values", "alone", "joined_by", "option",
+KEYS = {"values", "form", "file", "must_be", "least", "most", "default", "without", "run_default", "run_values", "alone", "joined_by", "option",
         "help", "page"}
 
 
@@ -29,6 +31,8 @@ class Setting:
         self.least, self.most = text["least"] or "0", text["most"] or "0"
         # The legal values where they are words and nothing else.
         self.words = self.values.split("|") if re.fullmatch(r"[a-z0-9_|]+", self.values) else []
+        self.form = text["form"] or {"NUMBER": "(?P<n>[0-9]+)", "FILE": ".+"}.get(self.values) or "|".join(self.words)
+        self.file = text["file"]
         self.must_be = text["must_be"].format(least=self.least, most=self.most) or choice(self.words)
         for key, is_there in {"values": self.values, "must_be, or words as values": self.must_be, "page": self.page,
                               "help, or option = no": self.help or not self.is_option,
@@ -40,6 +44,41 @@ class Setting:
         """The option and its values, as --help shows them."""
         values = "|".join(filter(None, [self.values, self.run_values]))
         return f"--{self.name}[={values}]" if self.alone else f"--{self.name} {values}"
+
+    def problem(self, value: str, run: bool = False) -> str:
+        """What is wrong with a value, as the end of a sentence that begins with the setting; empty where nothing is.
+        `run`: of ./stagecraft run, which accepts more."""
+        match = re.fullmatch(self.form, value)
+        is_legal = bool(match)
+        if match and "n" in match.groupdict():
+            number = int(match["n"], 16 if "x" in match["n"] else 10)
+            unit = {"M": 2**20, "G": 2**30}.get(match.groupdict().get("unit"), 1)
+            is_legal = int(self.least) <= number and number * unit <= int(self.most)
+        if run and value in filter(None, self.run_values.split("|")):
+            return ""
+        if not is_legal:
+            words = re.findall(r"[a-z]\w+", f"{self.values} {self.form} {self.run_values}")
+            similar = difflib.get_close_matches(value, words, 1)
+            must_be = choice(self.words + [self.run_values]) if run and self.run_values else self.must_be
+            return f'is "{value}", but must be {must_be}' + (f"; did you mean {similar[0]}?" if similar else "")
+        paths = value.split(":") if self.joined_by else [value]
+        for path in paths if self.file and value != "text" else ():
+            try:
+                open_as(self.file, path)
+            except OSError as error:
+                return f'is "{path}", which cannot be {self.file}: {error.strerror}'
+        return ""
+
+
+def open_as(use: str, path: str) -> None:
+    """Raises OSError where a file cannot be `read` or `written`. Leaves no file where there was none."""
+    if use == "read":
+        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
+    elif not os.path.exists(path) or os.path.isfile(path) or os.path.isdir(path):   # else a device, or a pipe
+        is_new = not os.path.lexists(path)
+        os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT))
+        if is_new:
+            os.unlink(path)
 
 
 def choice(words: list) -> str:

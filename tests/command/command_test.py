@@ -240,7 +240,7 @@ class CommandTest(TemporaryFolderTest):
         script = self.folder / "script.py"
         script.write_text("", encoding="utf-8")
         done = stagecraft("run", script)
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.returncode, 2)
         self.assertIn(f"./stagecraft run python3 {script}", done.stderr)
 
     def test_run_names_a_ptxas_for_triton_unless_the_user_does(self):
@@ -255,7 +255,7 @@ class CommandTest(TemporaryFolderTest):
         program.write_bytes(pathlib.Path("/bin/sh").read_bytes() + b"\0__cudaRegisterFatBinary\0")
         program.chmod(0o755)
         done = stagecraft("run", "--device", "h200", program)
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.returncode, 2)
         self.assertIn("was linked with the static runtime", done.stderr)
         self.assertIn("Link it again with -cudart shared", done.stderr)
 
@@ -280,8 +280,11 @@ class CommandTest(TemporaryFolderTest):
         done = stagecraft("run", program, **self.settings, STAGECRAFT_DEVICE="h200")
         self.assertEqual(done.stdout, "h200 all report\n", done.stderr)
         write_script(program, "echo $STAGECRAFT_PTX $STAGECRAFT_TIMING $STAGECRAFT_EXHAUST")
-        done = stagecraft("run", "--ptx", "a.ptx:b.ptx", "--timing", "--exhaust", "--ptx=c.ptx", "--", program, **self.settings)
-        self.assertEqual(done.stdout, "a.ptx:b.ptx:c.ptx on 100000\n", done.stderr)
+        one, two, three = (str(self.folder / name) for name in ("a.ptx", "b.ptx", "c.ptx"))
+        for file in (one, two, three):
+            pathlib.Path(file).touch()
+        done = stagecraft("run", "--ptx", f"{one}:{two}", "--timing", "--exhaust", f"--ptx={three}", "--", program, **self.settings)
+        self.assertEqual(done.stdout, f"{one}:{two}:{three} on 100000\n", done.stderr)
 
     def test_run_leaves_signals_to_the_program(self):
         self.skip_unless_set_up_by_the_command()
@@ -294,7 +297,8 @@ class CommandTest(TemporaryFolderTest):
             self.assertIn(done.returncode, (-signal.SIGTERM, 128 + signal.SIGTERM))
 
     def test_run_needs_a_program(self):
-        self.assertIn("run needs a program", stagecraft("run").stderr)
+        self.assertIn("run needs a program: ./stagecraft run", stagecraft("run").stderr)
+        self.assertIn("time needs a program: ./stagecraft time", stagecraft("time").stderr)
         self.assertIn("no/such/program is not an executable file", stagecraft("run", "no/such/program").stderr)
 
     def test_run_builds_a_program_of_this_tree_first(self):
