@@ -163,6 +163,27 @@ def prepare(target: str) -> tuple:
 
 # ---- The run --------------------------------------------------------------------------------------------------------
 
+def preloadable(folder: str) -> str:
+    """A name of the folder that LD_PRELOAD and LD_LIBRARY_PATH can have: spaces and colons separate names there, and $ begins
+    what the loader knows."""
+    separates = re.compile(r"[\s:;$]").search
+    if not separates(folder):
+        return folder
+    import hashlib   # only here: it would delay each run
+    name = f"stagecraft-{os.getuid()}-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]}"
+    for place in filter(None, (os.environ.get("XDG_RUNTIME_DIR"), os.environ.get("TMPDIR"), "/tmp", "/var/tmp")):
+        link = f"{place}/{name}"
+        try:
+            if not separates(link) and not os.path.lexists(link):
+                os.symlink(folder, link)
+            if not separates(link) and os.readlink(link) == folder and os.lstat(link).st_uid == os.getuid():
+                return link
+        except OSError:   # another place, then
+            pass
+    return fail(f"the loader cannot find what is in {folder}, because of a space or another sign in that path, and no link to it "
+                "could be made in /tmp", 1)
+
+
 def environment_of(build: str, variables: dict, table: list, toolkit: str, libraries: list) -> dict:
     environment = {**os.environ, **variables}
     for setting in table:
@@ -171,6 +192,7 @@ def environment_of(build: str, variables: dict, table: list, toolkit: str, libra
 
     # The path finds libraries that a program asks for as libcublas.so. An old-style RPATH in a program or in one of its
     # libraries overrides the path; libraries that are loaded already override both.
+    build = preloadable(build)
     for name, first in {"LD_LIBRARY_PATH": [f"{build}/common/emulator"],
                         "LD_PRELOAD": [f"{build}/{library}" for library in libraries]}.items():
         environment[name] = ":".join([*first, *filter(None, [environment.get(name)])])

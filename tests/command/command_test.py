@@ -13,6 +13,7 @@ import tempfile
 import textwrap
 import time
 import unittest
+import unittest.mock
 import urllib.request
 
 sys.dont_write_bytecode = True  # leave no cache folder among the sources
@@ -235,6 +236,35 @@ class CommandTest(TemporaryFolderTest):
         done = stagecraft("run", sys.executable, "-c", program, **self.settings)
         expected = [str(build / f"common/emulator/lib{name}.so.13") for name in ("cublas", "cublasLt")]
         self.assertEqual(done.stdout.split(), expected, done.stderr)
+
+    def test_run_finds_the_emulated_gpu_in_any_path(self):
+        self.skip_unless_set_up_by_the_command()
+        program = "import ctypes; print(ctypes.CDLL('libcudart.so.13').cudaGetDeviceCount(ctypes.byref(ctypes.c_int())))"
+        for name in ("sp ace", "ünï ☃", "dollar$LIB;"):
+            build = self.folder / name / "build"
+            build.parent.mkdir()
+            build.symlink_to(os.environ["STAGECRAFT_BUILD"])
+            for _ in range(2):   # the second time, the link is there
+                done = stagecraft("run", sys.executable, "-c", program, **self.settings, STAGECRAFT_BUILD=str(build), TMPDIR=str(self.folder),
+                                  XDG_RUNTIME_DIR="")
+                self.assertEqual((done.stdout, done.stderr), ("0\n", ""))
+        done = stagecraft("run", "/bin/true", STAGECRAFT_BUILD=str(self.folder / "a:b"))
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"^stagecraft: the path of the build folder, .*/a:b, has a colon[^\n]*STAGECRAFT_BUILD\n$")
+
+    def test_run_refuses_a_link_of_somebody_else(self):
+        sys.path.insert(0, str(TOOLS))
+        import run_program  # noqa: E402
+        place = {"XDG_RUNTIME_DIR": str(self.folder), "TMPDIR": ""}
+        with unittest.mock.patch.dict(os.environ, place):
+            link = pathlib.Path(run_program.preloadable("/sp ace"))
+            self.assertEqual((link.parent, os.readlink(link)), (self.folder, "/sp ace"))
+            link.unlink()
+            link.symlink_to("/another")
+            other = pathlib.Path(run_program.preloadable("/sp ace"))
+        self.assertEqual(os.readlink(other), "/sp ace")
+        self.assertNotEqual(other.parent, self.folder)
+        other.unlink()
 
     def test_run_names_the_interpreter_that_a_script_lacks(self):
         script = self.folder / "script.py"
