@@ -13,9 +13,10 @@ if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
 
 
 def sentence(error: OSError) -> str:
-    """What the system says, with the file that it is about."""
-    text = (error.strerror or str(error)) if error.errno != errno.ENOSPC else "no space is left on its disk"
-    return f"{error.filename}: {text}" if error.filename else text
+    """What the system says, with the file that it is about, where it says that."""
+    writes = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+    about = error.filename or ("what is written" if writes else "")
+    return (f"{about} cannot be written: " if writes else f"{about}: " if about else "") + (error.strerror or str(error))
 
 
 def run(main) -> None:
