@@ -15,6 +15,7 @@ import pathlib
 import re
 import shutil
 import signal
+import struct
 import subprocess
 
 import settings
@@ -126,6 +127,9 @@ def check_program(program: str) -> None:
     if any(name.startswith("libcuda.so.1") for name in needed):
         return
     content = pathlib.Path(program).read_bytes()
+    sections, size, count = struct.unpack_from("<Q10xHH", content.ljust(64, b"\0"), 40)   # of the header of a 64-bit ELF file
+    if sections + size * count > len(content):
+        fail(f"{program} is not complete: it has {len(content)} bytes, and its header says at least {sections + size * count}")
     if any(name in content for name in (b"cudaGetDeviceCount", b"__cudaRegisterFatBinary", b"cudart")):
         fail(f"{program} does not load libcudart.so.13: it was linked with the static runtime (nvcc's default), which the "
              "emulated GPU cannot stand in for. Link it again with -cudart shared; with CMake, set CUDA_RUNTIME_LIBRARY to "

@@ -115,10 +115,13 @@ def read_reports(path: pathlib.Path) -> list[dict]:
 def main() -> int:
     text = json.dumps(sarif_of(read_reports(pathlib.Path(sys.argv[1]))), indent=2) + "\n"
     if len(sys.argv) > 2:
-        pathlib.Path(sys.argv[2]).write_text(text, encoding="utf-8")
-    else:
-        print(text, end="")
-    return 0
+        try:
+            pathlib.Path(sys.argv[2]).write_text(text, encoding="utf-8")
+            return 0
+        except OSError as error:
+            guarded.say(f"the reports follow here, because {sys.argv[2]} cannot be written: {error.strerror}")
+    print(text, end="")
+    return int(len(sys.argv) > 2)
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ class CommandTest(TemporaryFolderTest):
 
     def test_sanitize_refuses_arguments(self):
         done = stagecraft("sanitize", "03")
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.returncode, 2)
         self.assertIn("sanitize takes no arguments, but was given: 03", done.stderr)
 
     def test_docs_refuses_other_arguments(self):
@@ -148,17 +148,13 @@ class CommandTest(TemporaryFolderTest):
         self.assertIn("em++ is missing", done.stderr)
         self.assertIn("apt-get install --yes emscripten", done.stderr)
 
-    def test_a_chapter_that_is_not_there_is_an_error(self):
-        done = stagecraft("test", "99")
-        self.assertEqual(done.returncode, 1)
-        listed = done.stderr.partition("there is no chapter 99; there is: ")[2].split()
-        self.assertEqual(listed, sorted(folder.name for folder in ROOT.glob("chapters/[0-9][0-9]_*")))
-        self.assertGreater(len(listed), 1)
-
-    def test_a_chapter_that_is_no_number_is_an_error(self):
-        done = stagecraft("test", "rings")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("'rings' is not a chapter: a chapter is a number, such as 03", done.stderr)
+    def test_a_chapter_that_is_not_there_is_refused_in_the_same_words_everywhere(self):
+        last = max(folder.name for folder in ROOT.glob("chapters/[0-9][0-9]_*"))[:2]
+        for command in ("test", "timeline", "hint", "watch", "reset"):
+            for wrong, said in {"99": f"there is no chapter 99; there are 00 to {last}",
+                                "rings": "'rings' is not a chapter: a chapter is a number, such as 03"}.items():
+                done = stagecraft(command, wrong)
+                self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", f"stagecraft: {said}\n"))
 
     def test_standalone_lists_the_versions_of_each_chapter(self):
         done = stagecraft("standalone")
@@ -191,14 +187,10 @@ class CommandTest(TemporaryFolderTest):
         self.assertIn(f"cannot write {self.folder}", done.stderr)
 
     def test_a_timeline_needs_a_chapter(self):
-        done = stagecraft("timeline", "99")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("there is no chapter 99; there is: 00_first_kernel", done.stderr)
         self.assertEqual(stagecraft("timeline").returncode, 2)
         # Behind an option, too, and not what belongs to the option.
         self.assertIn("there is no chapter 99", stagecraft("timeline", "--open", "99").stderr)
         self.assertIn("there is no chapter 98", stagecraft("timeline", "--test", "99", "98").stderr)
-        self.assertIn("there is no chapter ring: a chapter is a number", stagecraft("timeline", "ring").stderr)
 
     def test_run_keeps_the_virtual_environment_of_an_interpreter(self):
         self.skip_unless_set_up_by_the_command()
@@ -288,6 +280,14 @@ class CommandTest(TemporaryFolderTest):
         self.assertEqual(done.returncode, 2)
         self.assertIn("was linked with the static runtime", done.stderr)
         self.assertIn("Link it again with -cudart shared", done.stderr)
+
+    def test_run_tells_a_program_that_was_cut(self):
+        program = self.folder / "program"
+        program.write_bytes(pathlib.Path("/bin/sh").read_bytes()[:20000] + b"\0__cudaRegisterFatBinary\0")
+        program.chmod(0o755)
+        done = stagecraft("run", program)
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, "^stagecraft: .*/program is not complete: it has 20025 bytes, and its header says at least \\d{5,}\n$")
 
     def test_run_explains_its_options(self):
         done = stagecraft("run", "--help")
@@ -400,6 +400,16 @@ class CommandTest(TemporaryFolderTest):
         self.assertEqual(json.loads(done.stderr)["runs"][0]["results"], [])
         self.assertEqual(done.returncode, 0)
 
+    def test_run_shows_the_reports_that_a_sarif_file_does_not_take(self):
+        self.skip_unless_set_up_by_the_command()
+        program = self.folder / "program"
+        write_script(program, f"echo '{json.dumps({'kind': 'race', 'message': 'seen'})}' >$STAGECRAFT_REPORT_FILE")
+        done = stagecraft("run", "--report=sarif", "--report-file=/dev/full", program, **self.settings)
+        self.assertEqual(done.returncode, 1)
+        said, _, log = done.stderr.partition("\n")
+        self.assertEqual(said, "stagecraft: the reports follow here, because /dev/full cannot be written: No space left on device")
+        self.assertEqual(json.loads(log)["runs"][0]["results"][0]["message"]["text"], "seen")
+
     def test_run_takes_a_path_with_an_equals_sign(self):
         self.skip_unless_set_up_by_the_command()
         program = self.folder / "a=b" / "c=d"
@@ -450,6 +460,15 @@ class CommandTest(TemporaryFolderTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stderr, "")
         self.assertLess(elapsed, 1.0)
+
+    def test_what_cannot_be_printed_is_no_success(self):
+        self.skip_unless_set_up_by_the_command()
+        for command in (["gemm", "--help"], ["run", "--help"], ["explain"], ["help"], ["standalone"], ["progress"], []):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([ROOT / "stagecraft", *command], stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+                                      env={**os.environ, **self.settings})
+            self.assertEqual(done.returncode, 1, command)
+            self.assertRegex(done.stderr, r"^[^\n]*No space left on device\n$", command)
 
     def test_gemm_refuses_a_pitch_that_is_no_multiple_of_8(self):
         self.skip_unless_set_up_by_the_command()
@@ -540,6 +559,18 @@ class TimelineTest(TemporaryFolderTest):
         self.assertEqual(others, ["STAGECRAFT_CHECKS=all", "STAGECRAFT_DEVICE=h200"])
         self.assertRegex(file, rf"^STAGECRAFT_TIMELINE={folder}\.\d+/run\.html$")   # until it is complete
 
+    def test_pages_that_cannot_be_replaced_stay(self):
+        right = {"kernel": "ring", "cycles": 42, "report": "", "warps": []}
+        page = self.folder / "timelines/02/run.html"
+        self.show(right)
+        before = page.read_text(encoding="utf-8")
+        self.said = 'echo "stagecraft: STAGECRAFT_TIMELINE: the timeline cannot be written to x.html: No space left on device"'
+        done = self.show({**right, "cycles": 43})
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr, f"stagecraft: the pages cannot be written to {page.parent.resolve()}: No space left on device\n")
+        self.assertEqual(page.read_text(encoding="utf-8"), before)
+        self.assertEqual([path.name for path in page.parent.parent.iterdir()], ["02"])
+
     def test_a_machine_without_a_browser_says_so(self):
         right = {"kernel": "ring", "cycles": 42, "report": "", "warps": []}
         self.options = ("--open",)
@@ -601,7 +632,9 @@ class DoctorTest(TemporaryFolderTest):
         self.assertRegex(report, r"chip +nothing")
 
     def test_refuses_arguments(self):
-        self.assertIn("doctor takes no arguments", stagecraft("doctor", "--fast").stderr)
+        done = stagecraft("doctor", "--fast")
+        self.assertIn("doctor takes no arguments", done.stderr)
+        self.assertEqual(done.returncode, 2)
 
 
 class FindNvccTest(TemporaryFolderTest):

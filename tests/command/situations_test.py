@@ -47,8 +47,15 @@ chmod +x "$3"/bin/*
 """
 
 
+def expect_signals() -> None:
+    """Before a process becomes a program: what starts the tests may ignore some."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def obey_modes() -> None:
-    """Takes from a process of root, before it becomes a program, that modes of files do not count for it."""
+    """The same, and takes from a process of root that modes of files do not count for it."""
+    expect_signals()
     if os.getuid() == 0 and ctypes.CDLL(None).prctl(24, 1) != 0:   # PR_CAPBSET_DROP, CAP_DAC_OVERRIDE
         raise OSError("the host does not let root give up a capability")
 
@@ -71,7 +78,8 @@ class SituationTest(unittest.TestCase):
         for name, text in {"ninja": NINJA, "g++": "#!/bin/sh\n", "pkg-config": "#!/bin/sh\n",
                            "python3": PYTHON.replace("PYTHON3", sys.executable).replace("TOOLS", str(tools))}.items():
             self.write(tools / name, text)
-        self.write(self.root / "common/tools/find_nvcc", "#!/bin/sh\necho /toolkit\n")
+        self.write(self.root / "toolkit/bin/nvcc", "#!/bin/sh\n")
+        self.write(self.root / "common/tools/find_nvcc", f"#!/bin/sh\necho {self.root}/toolkit\n")
         self.environment = {**{name: value for name, value in os.environ.items() if not name.startswith("STAGECRAFT_")},
                             "PATH": f"{tools}:{os.environ['PATH']}"}
 
@@ -95,7 +103,8 @@ class SituationTest(unittest.TestCase):
 
     def start(self, *arguments, **options) -> subprocess.Popen:
         return subprocess.Popen([str(word) for word in (self.root / "stagecraft", *arguments)], text=True, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, **{"env": self.environment, "start_new_session": True, **options})
+                                stderr=subprocess.PIPE, **{"env": self.environment, "start_new_session": True,
+                                                           "preexec_fn": expect_signals, **options})
 
     def end(self, process: subprocess.Popen) -> subprocess.CompletedProcess:
         out, err = process.communicate(timeout=60)
@@ -195,6 +204,27 @@ class ReadOnlyTest(SituationTest):
             self.assertEqual((done.returncode, done.stdout), (1, ""), command)
             self.assertEqual(done.stderr, f"stagecraft: there is something to make, but {self.build} cannot be written; "
                              "STAGECRAFT_BUILD can name another folder\n")
+
+
+class VanishedTest(SituationTest):
+    def test_what_is_built_needs_no_nvcc(self):
+        self.set_up()
+        shutil.rmtree(self.root / "toolkit")
+        self.write(self.root / "common/tools/find_nvcc", "#!/bin/sh\nexit 1\n")
+        done = self.call("run", "/bin/echo", "ran")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "ran\n", ""))
+        self.work(0)
+        self.assertIn("fetching NVIDIA's, about 100 MB", self.call("gemm").stderr)
+
+
+class FullDiskTest(SituationTest):
+    def test_a_step_that_fails_says_how_little_is_left(self):
+        self.write(self.root.parent / "tools/df", "#!/bin/sh\nprintf 'header\\ndisk 1000000 997000 3000 99%% /\\n'\n")
+        self.environment["FAILS"] = "1"
+        done = self.call("gemm")
+        self.assertEqual(done.returncode, 1)
+        self.assertTrue(done.stderr.endswith(f"Python could not make a virtual environment in {self.build}/tools/python\nstagecraft: "
+                                             f"the disk of {self.build} has 2 MB left, and a build needs up to 2 GB: is it full?\n"), done.stderr)
 
 
 class SignalTest(SituationTest):
