@@ -4,7 +4,20 @@ import fcntl
 import os
 import pathlib
 
-LOCK = 9   # the file that ./stagecraft has locked when it calls a script
+LOCK = 209   # the file that ./stagecraft has locked when it calls a script
+
+
+def open_lock(build: str) -> tuple:
+    """Opens the file for ./stagecraft to lock, which this process then keeps locked until it becomes a program or closes it.
+    Returns it for `pass_fds`; nothing where there is none yet."""
+    try:
+        file = os.open(f"{build}/tools/lock", os.O_RDONLY)
+    except OSError:
+        return ()
+    os.dup2(file, LOCK, inheritable=False)
+    if file != LOCK:
+        os.close(file)
+    return (LOCK,)
 
 
 def unlock(build: pathlib.Path) -> None:

@@ -18,6 +18,7 @@ import signal
 import struct
 import subprocess
 
+import build_folder
 import settings
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -136,8 +137,9 @@ def check_program(program: str) -> None:
              f"Shared:\n  {BUILD_EXAMPLE} ...")
 
 
-def prepare(target: str) -> tuple:
-    """Brings the emulated GPU up to date, and the target where the build has it: the folder of the toolkit, and the libraries."""
+def prepare(build: str, target: str) -> tuple:
+    """Brings the emulated GPU up to date, and the target where the build has it: the folder of the toolkit, and the libraries.
+    The build folder stays locked until the program begins."""
     received: list[int] = []
     running: list[subprocess.Popen] = []
 
@@ -150,7 +152,7 @@ def prepare(target: str) -> tuple:
               if signal.getsignal(number) is not signal.SIG_IGN}
     # A session of its own: Ctrl-C is for this process, which asks the other to end, and waits for that.
     with subprocess.Popen([str(ROOT / "stagecraft"), "prepare-run", target], stdout=subprocess.PIPE, text=True,
-                          start_new_session=True) as preparing:
+                          start_new_session=True, pass_fds=build_folder.open_lock(build)) as preparing:
         running.append(preparing)
         if received:
             preparing.terminate()
@@ -227,6 +229,7 @@ def run_and_write_sarif(command: list, environment: dict) -> int:
     process = os.fork()
     if process == 0:
         become(command, {**environment, "STAGECRAFT_REPORT": "json", "STAGECRAFT_REPORT_FILE": lines})
+    os.closerange(build_folder.LOCK, build_folder.LOCK + 1)   # the other has it, until it has begun
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
             signal.signal(signal.SIGINT, lambda *_: None)   # Ctrl-C is the program's: it ends with a report, which belongs into the file
@@ -256,7 +259,7 @@ def main() -> None:
     is_built = not inside.startswith("../")   # a program of this tree is brought up to date first
     if not is_built:
         check_program(program)
-    toolkit, libraries = prepare(inside if is_built else "")
+    toolkit, libraries = prepare(build, inside if is_built else "")
     if is_built:
         check_program(program)
     # The program keeps its name: a virtual environment is a symbolic link, and Python looks for it where the link is.

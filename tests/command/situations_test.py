@@ -141,6 +141,17 @@ class BesideTest(SituationTest):
         self.assertEqual(self.end(first).returncode, 0)
         self.assertEqual(self.log(), ["begin", "end"])
 
+    def test_a_program_that_runs_keeps_nobody_from_building(self):
+        self.set_up()
+        for options in ((), ("--report=sarif", "--report-file=/dev/null")):
+            running = self.start("run", *options, "/bin/sh", "-c", "echo begun; ls /proc/self/fd; exec sleep 30")
+            self.assertEqual(running.stdout.readline(), "begun\n")
+            self.assertEqual([running.stdout.readline() for _ in range(4)], ["0\n", "1\n", "2\n", "3\n"])   # the last is of ls
+            self.work(0)
+            self.assertNotIn("waiting", self.call("gemm").stderr)
+            os.killpg(running.pid, signal.SIGTERM)
+            self.end(running)
+
     def test_both_set_up_a_fresh_clone(self):
         self.environment["SLOW"] = "1"
         both = [self.start("prepare-run") for _ in range(2)]
