@@ -49,6 +49,7 @@ class LaunchExploration {
   /// Returns whether something was found.
   bool run() {
     const CopyOutcome usual = outcome_of(start(nullptr));
+    if (usual.interrupted) return false;
     if (usual.stopped) {  // the launch itself will show why
       ++totals_.skipped_;
       return false;
@@ -174,7 +175,7 @@ class LaunchExploration {
   }
 
   CopyOutcome outcome_of(LaunchCopy copy) {
-    CopyOutcome outcome = copy.outcome();
+    CopyOutcome outcome = copy.outcome(launch_.interrupted);
     totals_.was_interrupted_ = totals_.was_interrupted_ || outcome.interrupted;
     return outcome;
   }

@@ -1,6 +1,7 @@
 #include "emulator/exploration/launch_copy.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #if defined(__linux__) && !defined(__EMSCRIPTEN__)
@@ -162,7 +163,17 @@ std::string LaunchCopy::wait() {
   return text;
 }
 
-CopyOutcome LaunchCopy::outcome() {
+CopyOutcome LaunchCopy::outcome(const std::atomic<bool>* interrupted) {
+  constexpr int kMilliseconds = 100;
+  const auto is_interrupted = [&] { return interrupted != nullptr && *interrupted; };
+  pollfd report{.fd = pipe_, .events = POLLIN, .revents = 0};
+  while (!is_interrupted() && poll(&report, 1, kMilliseconds) <= 0) {
+  }
+  if (is_interrupted()) {
+    kill(process_, SIGKILL);
+    wait();
+    return {.stopped = true, .interrupted = true};
+  }
   const std::string text = wait();
   if (text.empty()) throw std::system_error(ECHILD, std::generic_category(), "a copy of the process crashed");
   return outcome_of(text);

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -39,8 +40,9 @@ class LaunchCopy {
   LaunchCopy(LaunchCopy&& other) noexcept;
   LaunchCopy& operator=(LaunchCopy&&) = delete;
 
-  /// Waits for its end. Throws std::system_error when the copy reports nothing: it crashed, or was killed.
-  CopyOutcome outcome();
+  /// Waits for its end; ends it when `interrupted` (may be null) becomes true, which a signal to this process alone
+  /// does not tell it. Throws std::system_error when the copy reports nothing: it crashed, or was killed.
+  CopyOutcome outcome(const std::atomic<bool>* interrupted = nullptr);
 
  private:
   /// Waits until the copy has ended; returns its report, which is empty where it is not complete.

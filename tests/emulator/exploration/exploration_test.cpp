@@ -2,7 +2,10 @@
 // silence.
 #include "emulator/exploration/exploration.hpp"
 
+#include <atomic>
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "emulator/runtime/model/settings.hpp"
@@ -199,6 +202,21 @@ TEST_F(ExplorationTest, AnExplorationLeavesMemoryAsItWas) {
   prepare = [&](uint64_t address) { out = address; };
   expect_right(body, {64}, 20);
   EXPECT_EQ(read<uint32_t>(out, 64), std::vector<uint32_t>(64, 0));
+}
+
+TEST_F(ExplorationTest, AnInterruptionOfThisProcessAloneEndsTheScheduleThatRuns) {
+  std::atomic<bool> interrupted = false;
+  std::jthread user([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    interrupted = true;
+  });
+  const machine::LaunchRequest request = request_of("LOOP: add.u32 %r5, %r5, 1; bra LOOP;", {32}, seed);
+  EXPECT_FALSE(exploration_.explore({.machine = machine,
+                                     .request = request,
+                                     .schedules = 20,
+                                     .observers = [this] { return make_checks(); },
+                                     .interrupted = &interrupted}));
+  EXPECT_EQ(exploration_.text(), "explored 0 schedules before the interruption: nothing found");
 }
 
 TEST_F(ExplorationTest, ALaunchThatTheDefaultScheduleStopsIsNotExplored) {
