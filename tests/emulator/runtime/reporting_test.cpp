@@ -5,7 +5,12 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
 #include <string>
+
+#include "emulator/runtime/model/report_file.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {
@@ -80,6 +85,24 @@ TEST(ReportingTest, WritesToStderrWhatTheFileDoesNotTake) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "stagecraft: STAGECRAFT_REPORT_FILE: the next report cannot be written to /dev/full: No space left on "
             "device\nstagecraft: cudaMalloc: too much [cudaErrorMemoryAllocation]\n");
+}
+
+TEST(ReportingTest, SaysWhyAFileCannotBeWritten) {
+  try {
+    refuse_into("/nowhere/report.txt");
+    ADD_FAILURE();
+  } catch (const std::invalid_argument& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "STAGECRAFT_REPORT_FILE is \"/nowhere/report.txt\", which cannot be written: No such file or directory");
+  }
+  EXPECT_EQ(write_file("/dev/full", "text"), "No space left on device");
+  const std::string file = testing::TempDir() + "written_twice.txt";
+  EXPECT_EQ(write_file(file, "a long text"), "");
+  EXPECT_EQ(write_file(file, "short"), "");
+  std::ifstream written(file);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(written), {}), "short");
+  std::remove(file.c_str());
 }
 
 TEST(ReportingTest, SurvivesALimitOnTheSizeOfFiles) {

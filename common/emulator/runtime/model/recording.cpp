@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -69,13 +68,9 @@ void Recording::tell(Reporter& reporter, uint64_t launch, const std::string& rep
     return reporter.tell(text, {{"kind", "timeline"}, {"text", text}});
   }
   const std::string name = timeline_file(settings_.timeline, launch);
-  const FileSizeSignalHeldBack held_back;
-  std::ofstream file(name);
-  file << draw(timeline_, name, report);
-  file.close();
-  if (file) return;
-  const std::string message =
-      fmt::format("the timeline cannot be written to {}: name a file in a folder that exists", name);
+  const std::string problem = write_file(name, draw(timeline_, name, report));
+  if (problem.empty()) return;
+  const std::string message = fmt::format("the timeline cannot be written to {}: {}", name, problem);
   reporter.tell(fmt::format("stagecraft: STAGECRAFT_TIMELINE: {}\n", message),
                 {{"kind", "timeline"}, {"message", message}});
 }

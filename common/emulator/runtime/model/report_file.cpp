@@ -19,6 +19,24 @@ sigset_t file_size_signal() {
 
 std::string reason() { return std::generic_category().message(errno); }
 
+std::string write_to_file(const std::string& path, std::string_view text, int how) {
+  const FileSizeSignalHeldBack held_back;
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666);
+  if (file < 0) return reason();
+  std::string problem;
+  while (!text.empty()) {
+    const ssize_t written = write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      problem = reason();
+      break;
+    }
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  if (close(file) != 0 && problem.empty()) problem = reason();
+  return problem;
+}
+
 }  // namespace
 
 FileSizeSignalHeldBack::FileSizeSignalHeldBack() {
@@ -40,21 +58,9 @@ FileSizeSignalHeldBack::~FileSizeSignalHeldBack() {
 }
 
 std::string append_to_file(const std::string& path, std::string_view text) {
-  const FileSizeSignalHeldBack held_back;
-  const int file = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-  if (file < 0) return reason();
-  std::string problem;
-  while (!text.empty()) {
-    const ssize_t written = write(file, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      problem = reason();
-      break;
-    }
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-  if (close(file) != 0 && problem.empty()) problem = reason();
-  return problem;
+  return write_to_file(path, text, O_APPEND);
 }
+
+std::string write_file(const std::string& path, std::string_view text) { return write_to_file(path, text, O_TRUNC); }
 
 }  // namespace stagecraft::emulator::runtime

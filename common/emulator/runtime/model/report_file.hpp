@@ -23,5 +23,7 @@ class FileSizeSignalHeldBack {
 /// Appends `text` to a file, which is made if it does not exist. Returns why not, such as "No space left on device";
 /// empty when all of it was written.
 std::string append_to_file(const std::string& path, std::string_view text);
+/// The same in place of what the file had.
+std::string write_file(const std::string& path, std::string_view text);
 
 }  // namespace stagecraft::emulator::runtime

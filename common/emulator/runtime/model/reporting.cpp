@@ -20,11 +20,10 @@ std::string line_of(const nlohmann::json& json) {
 }  // namespace
 
 void Reporter::configure(const Settings& settings) {
-  if (!settings.report_file.empty() && !append_to_file(settings.report_file, "").empty()) {
+  if (const std::string problem = settings.report_file.empty() ? "" : append_to_file(settings.report_file, "");
+      !problem.empty()) {
     throw std::invalid_argument(
-        fmt::format("STAGECRAFT_REPORT_FILE is \"{}\", which cannot be opened for writing: name "
-                    "a file in a folder that exists",
-                    settings.report_file));
+        fmt::format("STAGECRAFT_REPORT_FILE is \"{}\", which cannot be written: {}", settings.report_file, problem));
   }
   format_ = settings.report_format;
   file_ = settings.report_file;
