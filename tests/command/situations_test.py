@@ -147,10 +147,20 @@ class BesideTest(SituationTest):
             running = self.start("run", *options, "/bin/sh", "-c", "echo begun; ls /proc/self/fd; exec sleep 30")
             self.assertEqual(running.stdout.readline(), "begun\n")
             self.assertEqual([running.stdout.readline() for _ in range(4)], ["0\n", "1\n", "2\n", "3\n"])   # the last is of ls
-            self.work(0)
-            self.assertNotIn("waiting", self.call("gemm").stderr)
-            os.killpg(running.pid, signal.SIGTERM)
-            self.end(running)
+            self.check_that_others_build(running)
+        begun = self.build / "begun"
+        self.write(self.build / "chapters" / CHAPTER, f"#!/bin/sh\ntouch {begun}\nexec sleep 30\n")
+        for command in ("test", "timeline"):
+            running = self.start(command, "00")
+            self.wait_for(begun.exists)
+            begun.unlink()
+            self.check_that_others_build(running)
+
+    def check_that_others_build(self, running: subprocess.Popen):
+        self.work(0)
+        self.assertNotIn("waiting", self.call("gemm").stderr)
+        os.killpg(running.pid, signal.SIGTERM)
+        self.end(running)
 
     def test_both_set_up_a_fresh_clone(self):
         self.environment["SLOW"] = "1"
