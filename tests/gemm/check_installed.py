@@ -33,11 +33,16 @@ def main() -> int:
             flags = run(["pkg-config", f"--define-variable=prefix={prefix}", "--cflags", "--libs", description]).split()
             source = shutil.copy(example, folder)
             program = pathlib.Path(folder) / package
+            environment = {**os.environ, "LD_LIBRARY_PATH": runtime, "STAGECRAFT_DEVICE": device}
             run(["g++", "-std=c++20", "-Wall", "-Wextra", source, "-o", program, *flags], cwd=folder)
-            output = run([program], env={**os.environ, "LD_LIBRARY_PATH": runtime, "STAGECRAFT_DEVICE": device})
+            output = run([program], env=environment)
             print(output, end="")
             if "elements are 512" not in output:
                 sys.exit(f"the example of {package} did not print its result")
+            # All of the library in a shared one, as a plug-in or an extension of Python has it.
+            shared = pathlib.Path(folder) / f"lib{package}.so"
+            run(["g++", "-shared", "-o", shared, "-Wl,--whole-archive", *flags, "-Wl,--no-whole-archive"])
+            run([sys.executable, "-c", f"import ctypes; ctypes.CDLL({str(shared)!r})"], env=environment)
     return 0
 
 
