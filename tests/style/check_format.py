@@ -11,7 +11,7 @@ import sys
 
 VERSION = "14"  # other versions break lines differently, so only this one decides
 FOLDERS = ("chapters", "common", "docs", "solutions", "tests")
-ENDINGS = {".cpp", ".hpp", ".cu", ".cuh"}
+ENDINGS = {".c", ".cpp", ".cu", ".cuh", ".h", ".hpp"}
 
 
 def main() -> int:

@@ -19,7 +19,7 @@ STYLE = "docs/style.md"
 SPELLING = "| American |"  # begins the table that names need not follow
 BREAK = "\x01"  # between texts; no phrase matches it
 
-C_ENDINGS = (".cpp", ".hpp", ".cu", ".cuh")
+C_ENDINGS = (".c", ".cpp", ".cu", ".cuh", ".h", ".hpp")
 C_TOKEN = re.compile(
     r"//(?P<line>[^\n]*)"
     r"|/\*(?P<block>.*?)\*/"

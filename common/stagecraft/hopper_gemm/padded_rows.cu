@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <tuple>
 
 #include "harness/cuda_error.hpp"
@@ -49,6 +50,8 @@ bool PaddedRows::are_needed(const MatrixProduct& product) { return product.k * e
 PaddedRows::PaddedRows(const MatrixProduct& product) : product_(product) {
   const int bytes = element_bytes(product);
   pitch_ = (product.k * bytes + kBoundary - 1) / kBoundary * kBoundary / bytes;
+  static std::mutex one_at_a_time;  // threads may prepare products at the same time
+  const std::lock_guard lock(one_at_a_time);
   auto& known = all_copies()[{product.a, product.b, product.m, product.n, product.k * bytes}];
   rows_ = known.lock();
   if (rows_ == nullptr) {
