@@ -1,48 +1,116 @@
 #!/usr/bin/env python3
-"""Installs the libraries to a temporary folder, builds each one's example against what is there, and runs it.
+"""Installs a build to a temporary folder, and calls the commands of docs/installing.md there.
 
-usage: check_installed.py MESON BUILD_FOLDER RUNTIME_FOLDER (PACKAGE DEVICE EXAMPLE.cpp)...
+usage: check_installed.py MESON BUILD_FOLDER PREFIX LIBDIR RUNTIME (plain|cmake) PACKAGE...
 
-RUNTIME_FOLDER has the libcudart.so.13 to run with. PACKAGE is what pkg-config calls the library, and DEVICE the chip that it
-is for. The examples are built without any folder of the repository.
+PREFIX and LIBDIR are what the build was configured with. RUNTIME is `emulator` where the build has the emulated GPU, which is then installed, too; otherwise the folder of NVIDIA's
+runtime, with which programs are run on the GPU of this machine. PACKAGEs are what pkg-config calls the libraries that the
+build has: blocks of the page that need another one are left out. `cmake` calls the blocks with CMake, `plain` all others.
+Each command must succeed, and print the lines below it, or others where the page has `...`. No folder of the repository is
+used.
 """
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/installing.md"
+PREFIX, LIBRARIES = "/opt/stagecraft", "/opt/stagecraft/lib"
+SKIPPED = 77
+# How commands of the page are called here. The first two of a build are those of the build that is tested.
+STAND_INS = """set -e
+meson() { [ "$1" = setup ] || command $MESON install -C "$BUILD" --no-rebuild --quiet --destdir "$ROOT"; }
+ninja() { :; }
+pkg-config() { command pkg-config --define-variable=prefix="$PREFIX" "$@"; }
+"""
+# What the page does not show: all files are there, the headers cause no warning, and the rest of the command works.
+MORE = r"""
+test -s "$PREFIX/share/licenses/stagecraft/LICENSE"
+for package in $PACKAGES; do
+  example=${package/stagecraft/gemm}; [ $example != gemm_hopper ] || example=hopper_gemm
+  grep -q "\"$(pkg-config --modversion $package)\"" "$PREFIX/include/stagecraft/version.h"
+  g++ -Wall -Wextra -Werror -fsyntax-only $example.cpp $(pkg-config --cflags $package)
+  gcc -std=c11 -Wall -Wextra -pedantic -Werror -fsyntax-only $example.c $(pkg-config --cflags ${package}_c)
+done
+"""
+MORE_OF_THE_EMULATOR = r"""
+cuda='import ctypes; assert ctypes.CDLL("libcudart.so.13").cudaFree(0) == 0'
+stagecraft time python3 -c "$cuda"
+stagecraft run --report sarif --report-file log.sarif python3 -c "$cuda"
+grep -q '"version": "2.1.0"' log.sarif
+stagecraft explain missing-wait >page; grep -q missing-wait page
+status=0; stagecraft rnu 2>refusal || status=$?
+[ $status -eq 2 ]; grep -q "no command 'rnu'" refusal
+"""
+ON_A_GPU = """stagecraft() {
+  [ "$1" = run ] || { echo stagecraft 0.1; return; }
+  shift; [ "$1" != --device ] || shift 2
+  "$@"
+}
+"""
 
-def run(command, **options):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **options)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(str(part) for part in command)}:\n{done.stdout}")
-    return done.stdout
+
+def needs(commands: str) -> str:
+    """The package that a block of the page needs; empty for none."""
+    return "stagecraft_hopper" if "hopper" in commands else "stagecraft" if "gemm" in commands else ""
+
+
+def is_expected(printed: list, expected: list) -> bool:
+    """Whether the lines are as on the page, which has `...` for any number of lines."""
+    pattern = "".join("(.*\n)*" if line == "..." else re.escape(line + "\n") for line in expected)
+    return re.fullmatch(pattern, "".join(line + "\n" for line in printed)) is not None
+
+
+def steps_of(block: str) -> list:
+    """The commands of a block, each with the lines that it prints."""
+    steps = []
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            steps.append((line[2:], []))
+        else:
+            steps[-1][1].append(line)
+    return steps
 
 
 def main() -> int:
-    meson, build, runtime, *examples = sys.argv[1:]
+    meson, build, prefix, libdir, runtime, kind, *packages = sys.argv[1:]
+    if kind == "cmake" and shutil.which("cmake") is None:
+        print("CMake is not installed")
+        return SKIPPED
+    blocks = re.findall(r"```console\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    installing, *others = blocks
+    chosen = [block for block in others if ("cmake" in block) == (kind == "cmake") and needs(block) in ("", *packages)]
     with tempfile.TemporaryDirectory() as folder:
-        root = pathlib.Path(folder) / "root"
-        run([*meson.split(), "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", root])
-        for package, device, example in zip(*[iter(examples)] * 3, strict=True):
-            description, = root.rglob(f"{package}.pc")
-            prefix = root / run(["pkg-config", "--variable=prefix", description]).strip().lstrip("/")
-            flags = run(["pkg-config", f"--define-variable=prefix={prefix}", "--cflags", "--libs", description]).split()
-            source = shutil.copy(example, folder)
-            program = pathlib.Path(folder) / package
-            environment = {**os.environ, "LD_LIBRARY_PATH": runtime, "STAGECRAFT_DEVICE": device}
-            run(["g++", "-std=c++20", "-Wall", "-Wextra", source, "-o", program, *flags], cwd=folder)
-            output = run([program], env=environment)
-            print(output, end="")
-            if "elements are 512" not in output:
-                sys.exit(f"the example of {package} did not print its result")
-            # All of the library in a shared one, as a plug-in or an extension of Python has it.
-            shared = pathlib.Path(folder) / f"lib{package}.so"
-            run(["g++", "-shared", "-o", shared, "-Wl,--whole-archive", *flags, "-Wl,--no-whole-archive"])
-            run([sys.executable, "-c", f"import ctypes; ctypes.CDLL({str(shared)!r})"], env=environment)
+        root, work = pathlib.Path(folder) / "root", pathlib.Path(folder) / "work"
+        work.mkdir()
+        prefix = root / prefix.lstrip("/")
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("STAGECRAFT_")}
+        environment.update(MESON=meson, BUILD=build, ROOT=str(root), PREFIX=str(prefix), PACKAGES=" ".join(packages), LC_ALL="C.UTF-8")
+        environment.pop("LD_LIBRARY_PATH", None)
+        if runtime != "emulator":
+            environment["LD_LIBRARY_PATH"] = runtime
+        script, steps = STAND_INS + (ON_A_GPU if runtime != "emulator" else ""), []
+        for block in [installing, *chosen]:
+            for command, expected in steps_of(block):
+                command = command.replace(LIBRARIES, str(prefix / libdir)).replace(PREFIX, str(prefix))
+                script += f"echo '>>> {len(steps)}'\n{command}\n"
+                steps.append((command, expected))
+        script += "echo '>>> 0'\nset -x\n" + MORE + (MORE_OF_THE_EMULATOR if runtime == "emulator" else "")
+        done = subprocess.run(["bash", "-c", script], cwd=work, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, check=False)
+        parts = re.split(r"^>>> \d+\n", done.stdout, flags=re.MULTILINE)[1:]
+        for (command, expected), printed in zip([*steps, ("...", [])], parts):
+            print(f"$ {command}\n{printed}", end="")
+            if expected and not is_expected(printed.splitlines(), expected):
+                print("This is not what the page shows.")
+                return 1
+        if done.returncode != 0:
+            print(f"exit status {done.returncode}")
+            return 1
     return 0
 
 

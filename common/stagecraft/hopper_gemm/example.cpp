@@ -1,5 +1,6 @@
 // A product on Hopper's tensor cores from a program outside of this repository:
-//   g++ example.cpp $(pkg-config --cflags --libs stagecraft_hopper) && ./a.out
+//   g++ hopper_gemm.cpp $(pkg-config --cflags --libs stagecraft_hopper)
+// and then ./a.out on a machine with an H100 or H200, or stagecraft run --device h200 ./a.out on any.
 #include <cstdio>
 #include <exception>
 #include <vector>
