@@ -46,6 +46,16 @@ stagecraft explain missing-wait >page; grep -q missing-wait page
 status=0; stagecraft rnu 2>refusal || status=$?
 [ $status -eq 2 ]; grep -q "no command 'rnu'" refusal
 """
+# Versions, and a toolkit that CMake does not find: that of the build serves.
+MORE_OF_CMAKE = r"""
+mkdir any
+printf 'cmake_minimum_required(VERSION 3.18)\nproject(any LANGUAGES CXX)\nfind_package(Stagecraft $ENV{VERSION} REQUIRED)\n' >any/CMakeLists.txt
+VERSION= cmake -S any -B any/1 -DCMAKE_PREFIX_PATH="$PREFIX" >log
+VERSION=0.2 cmake -S any -B any/2 -DCMAKE_PREFIX_PATH="$PREFIX" >log 2>&1 && exit 1
+VERSION=1.0 cmake -S any -B any/3 -DCMAKE_PREFIX_PATH="$PREFIX" >log 2>&1 && exit 1
+cmake -S . -B again -DCMAKE_PREFIX_PATH="$PREFIX" -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=TRUE >log
+cmake --build again >log
+"""
 ON_A_GPU = """stagecraft() {
   [ "$1" = run ] || { echo stagecraft 0.1; return; }
   shift; [ "$1" != --device ] || shift 2
@@ -99,7 +109,8 @@ def main() -> int:
                 command = command.replace(LIBRARIES, str(prefix / libdir)).replace(PREFIX, str(prefix))
                 script += f"echo '>>> {len(steps)}'\n{command}\n"
                 steps.append((command, expected))
-        script += "echo '>>> 0'\nset -x\n" + MORE + (MORE_OF_THE_EMULATOR if runtime == "emulator" else "")
+        more = MORE_OF_CMAKE if kind == "cmake" else MORE + (MORE_OF_THE_EMULATOR if runtime == "emulator" else "")
+        script += "echo '>>> 0'\nset -x\n" + more
         done = subprocess.run(["bash", "-c", script], cwd=work, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True, check=False)
         parts = re.split(r"^>>> \d+\n", done.stdout, flags=re.MULTILINE)[1:]
