@@ -31,12 +31,13 @@ import timelines  # noqa: E402
 ROOT = pages.ROOT
 # Debian's package doxygen-awesome-css is in one of these; without it the site has Doxygen's own look.
 LOOKS = [pathlib.Path("/usr/share/doxygen-awesome-css"), pathlib.Path("/usr/local/share/doxygen-awesome-css")]
-STYLE = ["doxygen-awesome.css", "doxygen-awesome-sidebar-only.css", "doxygen-awesome-sidebar-only-darkmode-toggle.css"]
+STYLE = ["doxygen-awesome.css"]
 # Its extensions: the classes that each page calls.
 EXTENSIONS = {"doxygen-awesome-darkmode-toggle.js": "DoxygenAwesomeDarkModeToggle",
               "doxygen-awesome-fragment-copy-button.js": "DoxygenAwesomeFragmentCopyButton",
-              "doxygen-awesome-paragraph-link.js": "DoxygenAwesomeParagraphLink",
-              "doxygen-awesome-interactive-toc.js": "DoxygenAwesomeInteractiveToc"}
+              "doxygen-awesome-paragraph-link.js": "DoxygenAwesomeParagraphLink"}
+SCRIPTS = ["rail.js", "terms.js"]   # those of docs/ that each page has
+FILES = [*SCRIPTS, "search.js", "timelines.js", "source.js", "source.css", "icon.svg"]
 
 
 def quoted(paths):
@@ -86,13 +87,12 @@ def redraw_figures(build, output):
             (output / "html" / figure.path.name).write_text(picture, encoding="utf-8")
 
 
-def render(output, runs):
-    """Writes every page and header as Doxygen must see it, all at once because a Python filter for each file starts slowly."""
-    for path in [*pages.pages(), *pages.files(".hpp")]:
+def render(output, paths, runs=frozenset()):
+    """Writes pages or headers as Doxygen must see them, all at once because a Python filter for each file starts slowly."""
+    for path in paths:
         copy = output / "filtered" / path
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(site_filter.filtered(path, runs=runs), encoding="utf-8")
-    (output / "search.markdown").write_text(site_search.PAGE, encoding="utf-8")
 
 
 def look_folder():
@@ -100,16 +100,13 @@ def look_folder():
     return next((folder for folder in LOOKS if all((folder / name).exists() for name in [*STYLE, *EXTENSIONS])), None)
 
 
-def write_header(doxygen, output):
-    """Writes Doxygen's own page header, with the extensions of the look."""
-    header = output / "header.html"
-    subprocess.run([doxygen, "-w", "html", header, output / "footer.html", output / "doxygen.css"], check=True,
-                   stdout=subprocess.DEVNULL)
-    calls = "".join(f"{name}.init();" for name in EXTENSIONS.values())
-    scripts = "".join(f'<script src="$relpath^{file}"></script>\n' for file in EXTENSIONS) + \
-        f'<script>{calls}</script>\n<script src="$relpath^terms.js"></script>\n' \
-        '<script src="$relpath^find.js"></script>\n</head>'
-    header.write_text(header.read_text(encoding="utf-8").replace("</head>", scripts), encoding="utf-8")
+def write_header(look, header):
+    """Writes the beginning of each page, with the extensions of the look."""
+    extensions = EXTENSIONS if look else {}
+    scripts = "".join(f'<script src="$relpath^{file}"></script>\n' for file in [*extensions, *SCRIPTS])
+    calls = "".join(f"{name}.init();" for name in extensions.values())
+    text = (ROOT / "docs/header.html").read_text(encoding="utf-8")
+    header.write_text(text.replace("</head>", f"{scripts}<script>{calls}</script>\n</head>"), encoding="utf-8")
 
 
 def mark_differences(site):
@@ -131,7 +128,7 @@ def mark_columns(site):
         text = page.read_text(encoding="utf-8")
         if '<div class="console">' in text:
             def mark(block):
-                return re.sub(r'<div class="line">(?=[^\n]*(?:[^ \n] {3,}[^ ]|[.#=+]{10}|\.{4}\w+\.{4}))', '<div class="line columns">', block[0])
+                return re.sub(r'<div class="line">(?=[^\n]{1,142}</div>)(?=[^\n]*(?:[^ \n] {3,}[^ ]|[.#=+]{10}|\.{4}\w+\.{4}))', '<div class="line columns">', block[0])
             page.write_text(re.sub(r'<div class="console">.*?</div><!-- fragment -->', mark, text, flags=re.DOTALL), encoding="utf-8")
 
 
@@ -148,12 +145,13 @@ def mark_sentences(site):
 SENTENCE = 24   # letters
 
 
-def settings(options, output):
-    """Returns the settings that are added to those of docs/Doxyfile."""
+def settings(options, output, emulator=False):
+    """Returns the settings that are added to those of docs/Doxyfile, for the site or for the reference of the emulator, which has a
+    folder of its own in it: half of its headers have the name of one of the library's."""
     common = {
         "OUTPUT_DIRECTORY": f'"{output}"',
         "WARN_LOGFILE": f'"{output / "warnings.txt"}"',
-        "GENERATE_TAGFILE": f'"{output / "names.tag"}"',
+        "GENERATE_TAGFILE": f'"{output / ("emulator.tag" if emulator else "names.tag")}"',
     }
     script = output / "filter.sh"
     script.write_text(f'exec cat "{output}/filtered/${{1#"{ROOT}/"}}"\n', encoding="utf-8")
@@ -161,20 +159,36 @@ def settings(options, output):
     if options.only_descriptions:
         return {**common, "INPUT": quoted([ROOT / "common/stagecraft", ROOT / "common/harness"]), "RECURSIVE": "YES",
                 "EXTRACT_ALL": "NO", "WARN_IF_UNDOCUMENTED": "YES", "GENERATE_HTML": "NO", "GENERATE_XML": "YES", "HAVE_DOT": "NO"}
-    markdown = [output / "filtered" / page for page in pages.pages()]
-    headers = [ROOT / path for path in pages.files(".hpp") if path.parts[0] == "common"]
+    headers = [path for path in pages.files(".hpp") if path.parts[0] == "common" and site_filter.is_emulator(path) == emulator]
+    markdown = [] if emulator else [*(output / "filtered" / page for page in pages.pages()), output / "search.markdown"]
     look = look_folder()
-    if look:
-        write_header(options.doxygen, output)
-        common["HTML_HEADER"] = f'"{output / "header.html"}"'
+    write_header(look, output / "header.html")
     graphs = not options.no_graphs and shutil.which("dot") is not None
     return {**common,
-            "INPUT": quoted([*markdown, *headers, output / "search.markdown"]),
-            "HTML_EXTRA_FILES": quoted([*(look / name for name in EXTENSIONS if look), ROOT / "docs/search.js", ROOT / "docs/timelines.js", ROOT / "docs/terms.js", ROOT / "docs/find.js",
-                                      ROOT / "docs/source.js", ROOT / "docs/source.css"]),
+            "INPUT": quoted([*markdown, *(ROOT / path for path in headers)]),
+            "HTML_OUTPUT": "html/emulator" if emulator else "html",
+            "HTML_HEADER": f'"{output / "header.html"}"',
+            "HTML_FOOTER": f'"{ROOT / "docs/footer.html"}"',
+            "HTML_EXTRA_FILES": quoted([*(look / name for name in EXTENSIONS if look), *(ROOT / "docs" / name for name in FILES)]),
             "IMAGE_PATH": quoted(figures()),
             "HTML_EXTRA_STYLESHEET": quoted([*(look / style for style in STYLE if look), ROOT / "docs/site.css"]),
             "HAVE_DOT": "YES" if graphs else "NO"}
+
+
+def run_doxygen(options, output, emulator=False):
+    """Returns whether it succeeded without a warning; prints what it said."""
+    doxyfile = output / "Doxyfile"
+    lines = [f'@INCLUDE = "{ROOT / "docs/Doxyfile"}"',
+             *(f"{name} = {value}" for name, value in settings(options, output, emulator).items())]
+    doxyfile.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    done = subprocess.run([options.doxygen, doxyfile], cwd=ROOT, check=False, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT)
+    text = (output / "warnings.txt").read_text(encoding="utf-8").replace(f"{output}/filtered/", "").replace(f"{ROOT}/", "")
+    warnings = [line for line in dict.fromkeys(text.split("\n")) if line]  # Doxygen repeats itself
+    print(done.stdout, *(f"{line}\n" for line in warnings), sep="", end="")
+    if done.returncode != 0 or warnings:
+        print("The site must build without a warning; the warnings above are FILE:LINE: WHAT.")
+    return done.returncode == 0 and not warnings
 
 
 def main():
@@ -202,18 +216,15 @@ def main():
     except timelines.NoTimeline as wrong:
         print(f"A lesson shows a timeline that does not exist: {wrong}")
         return 1
-    render(output, runs)
-    doxyfile = output / "Doxyfile"
-    lines = [f'@INCLUDE = "{ROOT / "docs/Doxyfile"}"',
-             *(f"{name} = {value}" for name, value in settings(options, output).items())]
-    doxyfile.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    done = subprocess.run([options.doxygen, doxyfile], cwd=ROOT, check=False, text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT)
-    text = (output / "warnings.txt").read_text(encoding="utf-8").replace(f"{output}/filtered/", "").replace(f"{ROOT}/", "")
-    warnings = [line for line in dict.fromkeys(text.split("\n")) if line]  # Doxygen repeats itself
-    print(done.stdout, *(f"{line}\n" for line in warnings), sep="", end="")
-    if done.returncode != 0 or warnings:
-        print("The site must build without a warning; the warnings above are FILE:LINE: WHAT.")
+    render(output, pages.files(".hpp"))
+    (output / "html").mkdir(exist_ok=True)
+    if not options.only_descriptions:
+        if not run_doxygen(options, output, emulator=True):
+            return 1
+        site_filter.emulator_addresses.update(site_names.addresses_of_headers(output / "emulator.tag"))
+    render(output, pages.pages(), runs)
+    (output / "search.markdown").write_text(site_search.PAGE, encoding="utf-8")
+    if not run_doxygen(options, output):
         return 1
     if options.only_descriptions:
         return 0
@@ -235,6 +246,7 @@ def main():
     names = site_names.add(output / "html", output / "names.tag")
     site_glossary.add(output / "html")
     site_rail.add(output / "html")
+    site_rail.add(output / "html" / "emulator", "../")
     site_search.add(output / "html", names)
     print(f"the site: {output / 'html' / 'index.html'}")
     return 0

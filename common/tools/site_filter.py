@@ -53,8 +53,17 @@ def copy_address(path):
     return f"files/{path.as_posix()}.{'html' if path.suffix in SOURCES else 'txt'}"
 
 
+def is_emulator(path):
+    """Returns whether a header is one of the emulator's, whose reference is a part of the site of its own."""
+    return path.parts[:2] == ("common", "emulator")
+
+
+# Where that part has each header: {path: address}. build_site.py fills it in.
+emulator_addresses = {}
+
+
 def has_own_page(path, root):
-    """Returns whether the site has a page on this source file: see documented_header."""
+    """Returns whether the reference has a page on this source file: see documented_header."""
     if path.parts[:1] != ("common",) or path.suffix != ".hpp" or not (root / path).exists():
         return False
     return file_anchor(path) in documented_header(path, (root / path).read_text(encoding="utf-8"))
@@ -111,6 +120,8 @@ class Page:
             if path.as_posix() == markdown.MAIN_PAGE:
                 return f"[{text}](index.html)"
             return f'@ref {identifier(path)} "{plain}"'
+        if path in emulator_addresses:
+            return f"[{text}]({emulator_addresses[path]})"
         if has_own_page(path, self.root):
             return f'@ref {file_anchor(path)} "{plain}"'
         if (self.root / path).is_file():

@@ -1,6 +1,6 @@
 """Ties the library's names and the lessons together: a lesson's first use of a name leads to its description, and the description
 says in which lessons the name is used. The names are those of namespace stagecraft, from the tags that Doxygen writes. What Doxygen
-itself makes of names in the text of pages is removed: it finds functions of the emulator where a lesson means a method.
+itself makes of names in the text of pages is removed: it finds a function where a lesson means a method.
 """
 
 import html
@@ -14,10 +14,9 @@ NAMESPACE = "stagecraft"
 OTHERS = {"gemm"}   # in a lesson, a kernel of its own
 # In a lesson's page: what is left alone, and a name as code, with its arguments.
 PIECES = re.compile(r"(<a\b.*?</a>|<h[1-6]\b.*?</h[1-6]>|<div class=\"toc\b.*?</div>)", re.DOTALL)
-# Doxygen's guess at a name that it finds in a page: the function or header of that name, wherever it is. In text, `release()` is a
-# method, and `wgmma.hpp` the chapter's own.
-GUESS = re.compile(r'<a class="(?P<where>el|code)\b[^"]*" href="(?:namespacestagecraft(?P<emulator>_1_1emulator)?[^"]*|[^"#]*_8hpp\.html)"[^>]*>(?P<name>[^<]*)</a>')
-TIP = re.compile(r'<div class="ttc" id="anamespacestagecraft_1_1emulator.*?</div></div>\n')
+# Doxygen's guess at a name in the text of a page: the function or header of that name. In text, `release()` is a method, and
+# `wgmma.hpp` the chapter's own.
+GUESS = re.compile(r'<a class="el" href="(?:namespacestagecraft[^"]*|[^"#]*_8hpp\.html)"[^>]*>([^<]*)</a>')
 USE = re.compile(r"<code>(?P<name>[A-Za-z_]\w*)(?:&lt;.*?|\(.*?)?</code>")
 
 
@@ -37,20 +36,16 @@ def read(tags):
     return types, functions, methods
 
 
+def addresses_of_headers(tags):
+    """Returns {path: address} of the emulator's headers."""
+    return {pages.pathlib.Path(file.findtext("path"), file.findtext("name")).relative_to(pages.ROOT): f"emulator/{file.findtext('filename')}"
+            for file in xml.etree.ElementTree.parse(tags).getroot().findall("compound[@kind='file']")}
+
+
 def known_names(types, functions, methods):
     """Returns {name: address} of what a name means that stands alone in a text. A function that shares its name with a method of some
     class is left out: nobody could tell which of the two a lesson means."""
     return {**{name: address for name, address in functions.items() if name not in methods | OTHERS}, **types}
-
-
-def correct_guesses(text, functions):
-    """Returns a page whose code leads to functions of the library in place of those of the emulator, and whose text to none."""
-    def correct(guess):
-        if guess["where"] == "code" and guess["emulator"]:
-            address = functions.get(guess["name"])
-            return f'<a class="code" href="{address}">{guess["name"]}</a>' if address else guess["name"]
-        return guess[0] if guess["where"] == "code" else guess["name"]
-    return GUESS.sub(correct, TIP.sub("", text))
 
 
 def link_uses(text, known):
@@ -111,7 +106,7 @@ def add(site, tags):
         if written.parts[0] in ("common", "tests"):
             continue
         page = site / site_filter.address(written)
-        page.write_text(correct_guesses(page.read_text(encoding="utf-8"), functions), encoding="utf-8")
+        page.write_text(GUESS.sub(r"\1", page.read_text(encoding="utf-8")), encoding="utf-8")
     for lesson in pages.lessons():
         page, markdown = site / site_filter.address(lesson), pages.read(lesson)
         text, _ = link_uses(page.read_text(encoding="utf-8"), known)

@@ -133,9 +133,10 @@ class Browser:
         self.mouse("mouseReleased", x, y, button="left", clickCount=1)
 
     def press(self, key, shift=False):
-        """Presses a key: "ArrowRight", "n"."""
-        for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, modifiers=8 if shift else 0)
+        """Presses a key: "ArrowRight", "n"; "Enter" also submits a form."""
+        text = {"text": "\r"} if key == "Enter" else {}
+        for kind, more in (("keyDown", text), ("keyUp", {})):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, modifiers=8 if shift else 0, **more)
 
     def screenshot(self, path, whole=True):
         """Writes a picture of the page."""

@@ -48,13 +48,14 @@ class LookTests:
         browser = Browser()
         self.addCleanup(browser.close)
         lessons = pages.lessons()
-        browser.open(self.site / site_filter.address(lessons[2]), width=1200)
-        self.assertEqual(browser.evaluate("getComputedStyle(document.querySelector('.rail')).display"), "none")
         browser.open(self.site / site_filter.address(lessons[2]), width=390, height=844)
         self.assertEqual(browser.evaluate("document.querySelector('.rail').open"), False)
         browser.click(".rail summary")
-        entries = browser.evaluate("[...document.querySelectorAll('.rail a')].filter(a => a.checkVisibility()).map(a => a.getAttribute('href'))")
-        self.assertEqual(entries[:17], ["index.html", *map(site_filter.address, lessons)])
+        entries = browser.evaluate(self.ENTRIES)
+        self.assertEqual(entries[:17], ["page_chapters.html", *map(site_filter.address, lessons)])
+        self.assertEqual(browser.evaluate("document.querySelectorAll('summary, #main-menu, .main-menu-btn').length"
+                                          " - document.querySelectorAll('main summary').length"), 1)   # one menu
+        self.assertLess(browser.evaluate("document.getElementById('top').offsetHeight"), 64)   # one bar
         self.assertEqual(browser.text(".rail [aria-current]"), pages.title(pages.read(lessons[2])))
         browser.click(f".rail a[href='{site_filter.address(lessons[3])}']")
         title = pages.title(pages.read(lessons[3]))
@@ -66,14 +67,39 @@ class LookTests:
             time.sleep(0.1)
         self.assertEqual(shown, title)
 
-    # The contents of a page scroll in an element of their own, so the width of the document does not say whether they fit.
+    ENTRIES = ("[...document.querySelectorAll('.rail a')].filter(a => a.checkVisibility() && !a.closest('.sections'))"
+               ".map(a => a.getAttribute('href'))")
+
+    def test_all_lessons_are_in_sight_beside_a_page_with_whole_titles(self):
+        self.need_chromium()
+        browser = Browser()
+        self.addCleanup(browser.close)
+        lessons = pages.lessons()
+        for page in ("index.html", site_filter.address(lessons[10])):
+            browser.open(self.site / page, width=1400, height=900)
+            self.assertEqual(browser.evaluate(self.ENTRIES)[1:17], list(map(site_filter.address, lessons)))
+            for link in browser.evaluate("[...document.querySelectorAll('.rail > nav > ul:first-of-type > li > a')].map(a => { const box ="
+                                         " a.getBoundingClientRect(); return [box.bottom, a.scrollWidth - a.clientWidth, getComputedStyle(a).textOverflow]; })"):
+                self.assertLessEqual(link[0], 900)
+                self.assertEqual(link[1:], [0, "clip"])
+
+    def test_no_code_is_cut_in_a_wide_window(self):
+        self.need_chromium()
+        browser = Browser()
+        self.addCleanup(browser.close)
+        for page in pages.pages():
+            browser.open(self.site / site_filter.address(page), width=1400, height=900)
+            self.assertEqual(browser.evaluate("[...document.querySelectorAll('div.fragment')].filter(box => box.scrollWidth > box.clientWidth)"
+                                              ".map(box => box.innerText.slice(0, 200))"), [], page.as_posix())
+
+    # What is wider than the page.
     OVER = ("(() => { const contents = document.getElementById('doc-content');"
             " return Math.max(contents.scrollWidth - contents.clientWidth, document.documentElement.scrollWidth - innerWidth); })()")
 
     def of_headers(self) -> list:
         """The pages that Doxygen makes of headers; those of the repository have another test."""
         written = {site_filter.address(page) for page in pages.pages()}
-        return [page for page in sorted(self.site.glob("*.html")) if page.name not in written]
+        return [page for page in sorted([*self.site.glob("*.html"), *(self.site / "emulator").glob("*.html")]) if page.name not in written]
 
     def test_a_phone_shows_every_page_without_an_error_and_without_scrolling_sideways(self):
         self.need_chromium()
@@ -94,9 +120,12 @@ class LookTests:
         self.addCleanup(browser.close)
         of_headers = self.of_headers()
         self.assertGreater(len(of_headers), 2000)
-        browser.open(of_headers[0], width=390, height=844)
-        contents = re.compile(r'<div id="doc-content">.*<!-- doc-content -->', re.DOTALL)
+        contents = re.compile(r'<main id="doc-content">.*</main>', re.DOTALL)
+        folder = None
         for page in of_headers:
+            if page.parent != folder:
+                browser.open(page, width=390, height=844)
+                folder = page.parent
             found = contents.search(page.read_text(encoding="utf-8"))
             self.assertIsNotNone(found, page.name)
             width = browser.evaluate(f"document.getElementById('doc-content').outerHTML = {json.dumps(found[0])};"
@@ -113,7 +142,7 @@ class LookTests:
             browser.open(page, width=768, height=1024)
             self.assertLessEqual(browser.evaluate(self.OVER), 0, page.name)
             self.assertEqual(browser.evaluate("(() => { const box = document.querySelector('#MSearchBox').getBoundingClientRect(), list ="
-                                              " document.querySelector('#side-nav').getBoundingClientRect(); return box.bottom <= list.top; })()"),
+                                              " document.querySelector('.rail').getBoundingClientRect(); return box.bottom <= list.top; })()"),
                              True, page.name)
 
     def test_a_table_that_is_too_wide_shows_that_there_is_more(self):
@@ -147,9 +176,7 @@ class LookTests:
                 self.assertGreater(browser.evaluate("document.body.innerText.length"), 100, page)
                 self.assertEqual(browser.evaluate(PALE.read_text(encoding="utf-8")), [], f"{page}, {'dark' if dark else 'light'}")
 
-    def test_no_tag_is_shown_in_the_sidebar_or_in_a_windows_title(self):
-        for page in self.site.glob("*.js"):
-            if page.name.startswith("page_") or page.name == "navtreedata.js":
-                self.assertNotIn("<tt>", page.read_text(encoding="utf-8"), page.name)
+    def test_no_tag_is_shown_in_the_rail_or_in_a_windows_title(self):
+        self.assertNotRegex((self.site / "index.html").read_text(encoding="utf-8").partition("<main")[0], "&lt;|`")
         for page in self.site.glob("page_*.html"):
             self.assertNotIn("&lt;tt", re.search("<title>.*?</title>", page.read_text(encoding="utf-8"))[0], page.name)
