@@ -36,8 +36,8 @@ STYLE = ["doxygen-awesome.css"]
 EXTENSIONS = {"doxygen-awesome-darkmode-toggle.js": "DoxygenAwesomeDarkModeToggle",
               "doxygen-awesome-fragment-copy-button.js": "DoxygenAwesomeFragmentCopyButton",
               "doxygen-awesome-paragraph-link.js": "DoxygenAwesomeParagraphLink"}
-SCRIPTS = ["rail.js", "terms.js"]   # those of docs/ that each page has
-FILES = [*SCRIPTS, "search.js", "timelines.js", "source.js", "source.css", "icon.svg"]
+SCRIPTS = ["rail.js", "search.js", "terms.js"]   # those of docs/ that each page has
+FILES = [*SCRIPTS, "timelines.js", "source.js", "source.css", "icon.svg"]
 
 
 def quoted(paths):
@@ -247,7 +247,7 @@ def main():
     site_glossary.add(output / "html")
     site_rail.add(output / "html")
     site_rail.add(output / "html" / "emulator", "../")
-    site_search.add(output / "html", names)
+    site_search.add(output / "html", names, site_names.members(output / "names.tag"))
     print(f"the site: {output / 'html' / 'index.html'}")
     return 0
 

@@ -36,6 +36,18 @@ def read(tags):
     return types, functions, methods
 
 
+def members(tags):
+    """Returns {name: address} of the members of the library's types, as in `Ring::wait`."""
+    found = {}
+    for compound in xml.etree.ElementTree.parse(tags).getroot().findall("compound"):
+        outer, _, name = compound.findtext("name").rpartition("::")
+        if compound.get("kind") in ("class", "struct") and outer == NAMESPACE and "<" not in name:
+            for member in compound.findall("member"):
+                if member.findtext("name").strip("~") != name:
+                    found.setdefault(f"{name}::{member.findtext('name')}", f"{member.findtext('anchorfile')}#{member.findtext('anchor')}")
+    return found
+
+
 def addresses_of_headers(tags):
     """Returns {path: address} of the emulator's headers."""
     return {pages.pathlib.Path(file.findtext("path"), file.findtext("name")).relative_to(pages.ROOT): f"emulator/{file.findtext('filename')}"

@@ -1,10 +1,10 @@
-"""Makes the list that the page "Search the words" searches, docs/search.js: the sections of all pages, and the library's names.
+"""Makes the list that docs/search.js looks through, words.js: the sections of all pages, and the library's names with their members.
 
-A section has its words with how often its prose has them, and the terms that it sets in italics, which lessons do where they
-explain them. Its kind says what it is for; docs/search.js orders by that and by the words.
+A section has its prose, the code that it shows, and the terms that it sets in italics, which lessons do where they explain them. Its
+kind says what it is for; docs/search.js orders by that and by the words.
 """
 
-import collections
+import html
 import json
 import re
 
@@ -13,31 +13,21 @@ import site_filter
 
 # A page of the site alone; docs/search.js fills it.
 PAGE = """\
-# Search the words {#page_search}
+# Search {#page_search}
 
-Finds names of the library, and words of the lessons and of the other pages. Enter in the box at the top leads here.
+Finds lessons, names of the library and their members, and the other pages.
 
 \\htmlonly
-<p><input id="words" type="search" size="40" aria-label="words" placeholder="persistent, parity ..."> <span id="count"></span></p>
+<p id="count" role="status"></p>
 <ol id="found"></ol>
-<script src="words.js"></script>
-<script src="search.js"></script>
 \\endhtmlonly
 """
-# What is read as one word; docs/search.js reads a question in the same way. "tcgen05.ld" is one, and its parts are words as well.
-WORD = re.compile(r"\w+(?:(?:\.|::)\w+)*")
 TERM = re.compile(r"(?<![*\w])\*([^*\n]+)\*(?![*\w])")
 # After the heading of a lesson's exercise it explains mistakes, and no longer what is new.
 EXERCISE = "Exercise"
-
-
-def split(text):
-    """Returns the words of a text."""
-    found = []
-    for word in WORD.findall(text.lower()):
-        parts = re.findall(r"\w+", word)
-        found += [word, *parts] if len(parts) > 1 else [word]
-    return found
+# What Doxygen has to say about a member in one sentence, and about a type.
+MEMBER = re.compile(r'<tr class="memdesc:(\w+).*?<td class="mdescRight">(.*?)(?:<a href="[^"]*">More\.\.\.</a>)?<br />', re.DOTALL)
+TYPE = re.compile(r'<div class="contents">\s*(?:<p class="lessons">.*?</p>\s*)?<p>(.*?)<a href="[^"]*#details">', re.DOTALL)
 
 
 def kind(page, lessons):
@@ -51,44 +41,64 @@ def kind(page, lessons):
     return "reference" if name == pages.MAIN_PAGE else "other"
 
 
+def plain(line):
+    """Returns a line of Markdown without its marks."""
+    text = pages.LINK.sub(lambda link: link["text"], line)
+    text = re.sub(r"^\s*(?:[*-]|\d+\.) |^\|[-| ]*\|$|</?\w+>|`|\*", "", text)
+    return " ".join(text.replace("|", " ").split())
+
+
 def sections_of(page, lessons):
     """Yields the sections of a page."""
-    text = pages.read(page)
-    title = pages.title(text).replace("`", "")
+    markdown = pages.read(page)
+    title = pages.title(markdown).replace("`", "")
     section = {"page": title, "heading": title, "address": site_filter.address(page), "kind": kind(page, lessons)}
-    counts, shown, terms = collections.Counter(), {}, {}
+    text, code, terms = [""], [], {}
 
     def ended():
-        words = [word if count == 1 else f"{word}={count}" for word, count in counts.items()]
-        return {**section, "words": " ".join([*words, *(f"{word}=0" for word in shown if word not in counts)]), "terms": "|".join(terms)}
+        return {**section, "text": "\n".join(filter(None, text)), "code": "\n".join(code), "terms": "|".join(terms)}
 
-    for what, _, item in pages.walk(text):
+    for what, _, item in pages.walk(markdown):
         heading = pages.HEADING.match(item) if what == "prose" else None
         if heading and heading["level"] != "#":
             yield ended()
-            plain = pages.LINK.sub(lambda link: link["text"], heading["text"]).replace("`", "")
             anchor = heading["label"] or site_filter.anchor(page, pages.slug(heading["text"]))
-            after = section["kind"] == "lesson" and plain == EXERCISE
-            section = {**section, "heading": plain, "address": f"{site_filter.address(page)}#{anchor}",
+            after = section["kind"] == "lesson" and plain(heading["text"]) == EXERCISE
+            section = {**section, "heading": plain(heading["text"]), "address": f"{site_filter.address(page)}#{anchor}",
                        "kind": "exercise" if after else section["kind"]}
-            counts, shown, terms = collections.Counter(), {}, {}
-        elif what == "prose" and not item.startswith("<!--"):
-            counts.update(split(pages.LINK.sub(lambda link: link["text"], item)))
+            text, code, terms = [""], [], {}
+        elif what == "prose" and not heading and not item.startswith("<!--"):
+            if not item.strip() or item.startswith(("|", "* ")):
+                text.append("")   # a paragraph, a row or an entry begins
+            text[-1] += " " * bool(text[-1]) + plain(item)
             terms.update(dict.fromkeys(term.lower() for term in TERM.findall(item)))
         elif what == "block":
-            shown.update(dict.fromkeys(word for line in item.lines for word in split(line)))
+            text.append("")
+            code += [line.strip() for line in item.lines]
     yield ended()
 
 
-def sections(names):
-    """Returns the sections of all pages, the lessons first, and the names of the library, which are {name: address}."""
+def descriptions(site):
+    """Returns what the reference says about names in one sentence: {address of a type, or anchor of a member: sentence}."""
+    found = {}
+    for page in site.glob("*.html"):
+        if page.name.startswith(("class", "struct", "namespace", "concept")):
+            text = page.read_text(encoding="utf-8")
+            found |= dict(MEMBER.findall(text))
+            found |= {page.name: words for words in TYPE.findall(text)}
+    return {key: html.unescape(re.sub("<[^>]*>", "", words)).strip() for key, words in found.items()}
+
+
+def sections(names, members, described):
+    """Returns the sections of all pages, the lessons first, and the names of the library and their members: {name: address}."""
     lessons = pages.lessons()
     found = [section for page in dict.fromkeys([*lessons, *pages.pages()]) for section in sections_of(page, lessons)]
-    return [*found, *({"page": "the library", "heading": name, "address": address, "kind": "name", "words": "", "terms": ""}
-                      for name, address in sorted(names.items()))]
+    return [*found, *({"page": "the library", "heading": name, "address": address, "kind": what,
+                       "text": described.get(address.partition("#")[2] or address, ""), "code": "", "terms": ""}
+                      for what, listed in (("name", names), ("member", members)) for name, address in sorted(listed.items()))]
 
 
-def add(site, names):
+def add(site, names, members):
     """Writes the list into the site."""
-    listed = json.dumps(sections(names), ensure_ascii=False, separators=(",", ":"))
+    listed = json.dumps(sections(names, members, descriptions(site)), ensure_ascii=False, separators=(",", ":"))
     (site / "words.js").write_text(f"const sections = {listed};\n", encoding="utf-8")

@@ -24,7 +24,9 @@ class LookTests:
              "elect_one()": "namespacestagecraft.html#", "commit": "page_chapters_06_", "tcgen05.ld": "page_chapters_08_",
              "multicast": "page_chapters_05_", "expect_bytes": "namespacestagecraft.html#", "ring": "page_chapters_02_",
              "hang": "page_chapters_00_", "epilogue": "page_chapters_13_", "tensor memory": "page_chapters_08_",
-             "swizzle-mismatch": "page_docs_reports_swizzle_mismatch.html", "Cluster launch control": "page_chapters_12_"}
+             "swizzle-mismatch": "page_docs_reports_swizzle_mismatch.html", "Cluster launch control": "page_chapters_12_",
+             "glossary": "page_docs_glossary.html", "GemmPlan::run": "classstagecraft_1_1GemmPlan.html#", "split_k": "structstagecraft_1_1Gemm",
+             "why does my kernel hang": "page_chapters_00_"}
 
     def test_the_best_answer_is_found_first(self):
         self.need_chromium()
@@ -39,9 +41,54 @@ class LookTests:
                 lessons = [place for place, kind in enumerate(kinds) if kind == "lesson"]
                 if "gallery" in kinds and lessons:
                     self.assertLess(lessons[0], kinds.index("gallery"))
-        browser.evaluate("document.getElementById('words').value = 'tma STORE'; document.getElementById('words').dispatchEvent(new Event('input'))")
-        self.assertRegex(browser.text("#found li"), r"^Step 3: .+ \(13: ")
+        self.type(browser, "tma STORE")
+        self.assertRegex(browser.text("#found li"), r"^Step 3: .+ 13: ")
         self.assertEqual(browser.console, [])
+
+    TYPE = "(() => { const field = document.getElementById('MSearchField'); field.focus(); field.value = %s; field.dispatchEvent(new Event('input')); })()"
+
+    def type(self, browser, words):
+        browser.evaluate(self.TYPE % json.dumps(words))
+        browser.evaluate("new Promise(done => setTimeout(done, 300))")   # the list is loaded
+
+    def test_the_search_shows_the_sentence_with_the_word_marked(self):
+        self.need_chromium()
+        browser = Browser()
+        self.addCleanup(browser.close)
+        browser.open(self.site / "page_search.html", "&words=parity")
+        self.type(browser, "parity")
+        for found in browser.evaluate("[...document.querySelectorAll('#found li')].slice(0, 20).map(item =>"
+                                      " [item.querySelector('p').innerText, [...item.querySelectorAll('mark')].map(mark => mark.innerText.toLowerCase())])"):
+            self.assertIn("parity", found[1])
+            self.assertLess(len(found[0]), 300)
+        self.type(browser, "pitch")
+        self.assertIn("GemmOperand::pitch", browser.text("#found"))   # a member, by a part of its name
+        self.type(browser, "mbarrrier")
+        self.assertEqual(browser.evaluate("document.querySelectorAll('#found li').length"), 0)
+        self.assertEqual(browser.evaluate("[...document.querySelectorAll('#count a')].map(link => link.innerText)"), ["glossary", "lessons"])
+        self.type(browser, "parity mbarrrier")
+        self.assertIn("The closest", browser.text("#count"))
+        self.assertGreater(browser.evaluate("document.querySelectorAll('#found li').length"), 3)
+        self.assertEqual(browser.console, [])
+
+    def test_the_box_suggests_lessons_and_names_of_the_library_while_one_types(self):
+        self.need_chromium()
+        browser = Browser()
+        self.addCleanup(browser.close)
+        for page, top in (("index.html", ""), ("emulator/annotated.html", "../")):
+            for width in (1400, 390):
+                browser.open(self.site / page, width=width, height=844)
+                self.type(browser, "parity")
+                found = browser.evaluate("[...document.querySelectorAll('#suggestions a')].map(link => link.getAttribute('href'))")
+                self.assertEqual(len(found), 8)
+                self.assertTrue(found[0].startswith(top + "page_chapters_01_"), found)
+                self.assertEqual([address for address in found if "stagecraft_1_1emulator" in address], [])
+                box = browser.evaluate("(() => { const box = document.getElementById('suggestions').getBoundingClientRect(); return [box.left, box.right]; })()")
+                self.assertGreaterEqual(box[0], 0)
+                self.assertLessEqual(box[1], width)
+                browser.press("Escape")
+                self.assertFalse(browser.evaluate("document.getElementById('suggestions').checkVisibility()"))
+                self.assertEqual(browser.console, [])
 
     def test_a_phone_has_the_lessons_behind_a_button(self):
         self.need_chromium()
