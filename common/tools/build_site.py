@@ -24,6 +24,7 @@ import site_glossary  # noqa: E402
 import site_names  # noqa: E402
 import site_playground  # noqa: E402
 import site_rail  # noqa: E402
+import site_reference  # noqa: E402
 import site_search  # noqa: E402
 import site_source  # noqa: E402
 import timelines  # noqa: E402
@@ -248,6 +249,8 @@ def main():
     site_rail.add(output / "html")
     site_rail.add(output / "html" / "emulator", "../")
     site_search.add(output / "html", names, site_names.members(output / "names.tag"))
+    for folder in (output / "html", output / "html" / "emulator"):
+        site_reference.add(folder)
     print(f"the site: {output / 'html' / 'index.html'}")
     return 0
 
