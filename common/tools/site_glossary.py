@@ -1,4 +1,5 @@
-"""Shows what a word means where a lesson first uses it: each lesson's page gets the definitions of the glossary.
+"""Shows what a word means where a lesson first uses it: each lesson's page gets the definitions of the glossary. The glossary's own
+page gets lists in place of its wide tables, and all words in the order of the alphabet.
 
 The definitions are the rows of the tables of docs/glossary.md whose columns begin with "here" and "the idea". A word in italics in
 the first column is a term; what is in parentheses there is not, and neither is a word with two definitions.
@@ -59,7 +60,7 @@ def tooltip(word, term, idea):
     name = "term-" + re.sub(r"\W", "-", term)
     address = site_filter.address(GLOSSARY)
     return (f'<span class="term" tabindex="0" aria-describedby="{name}">{word}<span class="definition" role="tooltip" id="{name}">'
-            f'{as_html(idea)} <a href="{address}" tabindex="-1">All words</a></span></span>')
+            f'{as_html(idea)} <a href="{address}#{name}" tabindex="-1">All words</a></span></span>')
 
 
 def explain(text, terms):
@@ -104,9 +105,38 @@ def explain_words(words, terms, left, italics):
     return words
 
 
+def as_list(table, words):
+    """Returns a table of the glossary's page as a list of definitions; adds (word, anchor) of each to `words`."""
+    heads, *rows = ([" ".join(cell.split()) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)]
+                    for row in re.findall(r"<tr.*?</tr>", table, re.DOTALL))
+    if "the idea" not in heads:
+        return table
+    place, entries = heads.index("the idea"), []
+    for row in rows:
+        shown = re.findall(r"<(em|code)>(.*?)</\1>", re.sub(r" \([^()]*\)", "", row[0]))
+        names = [name for _, name in shown] or [row[0]]
+        anchors = ["term-" + re.sub(r"\W", "-", html.unescape(name)) for name in names]
+        anchors = [anchor if anchor not in dict(words).values() else f"{anchor}-{len(words)}" for anchor in anchors]
+        words += zip(names, anchors)
+        marks = "".join(f'<a id="{anchor}" name="{anchor}"></a>' for anchor in dict.fromkeys(anchors))
+        elsewhere = "; ".join(f"<b>{head}</b>: {cell}" for column, (head, cell) in enumerate(zip(heads, row)) if column not in (0, place) and cell)
+        entries.append(f"<dt>{marks}{row[0]}</dt><dd>{row[place]}{f'<div>{elsewhere}</div>' if elsewhere else ''}</dd>\n")
+    return f'<dl class="glossary">{"".join(entries)}</dl>\n'
+
+
+def rewrite(text):
+    """Returns the glossary's page with lists, and before them all words."""
+    words = []
+    text = re.sub(r'<table class="markdownTable">.*?</table>', lambda table: as_list(table[0], words), text, flags=re.DOTALL)
+    links = ", ".join(f'<a href="#{anchor}">{word}</a>' for word, anchor in sorted(words, key=lambda word: word[0].lower()))
+    return text.replace("<h1>", f'<p class="words">{links}</p>\n<h1>', 1)
+
+
 def add(site):
-    """Writes the definitions into the pages of the lessons."""
+    """Writes the definitions into the pages of the lessons, and the glossary's own page."""
     terms = definitions(pages.read(GLOSSARY))
+    page = site / site_filter.address(GLOSSARY)
+    page.write_text(rewrite(page.read_text(encoding="utf-8")), encoding="utf-8")
     for lesson in pages.lessons():
         page = site / site_filter.address(lesson)
         page.write_text(explain(page.read_text(encoding="utf-8"), terms), encoding="utf-8")

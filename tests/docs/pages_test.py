@@ -372,6 +372,16 @@ class WorkflowTest(unittest.TestCase):
 
 
 class GlossaryTest(unittest.TestCase):
+    def test_a_table_becomes_a_list_and_all_words_are_in_order(self):
+        table = ('<table class="markdownTable"><tr><th>here   </th><th>the idea </th><th>CUTLASS</th></tr>\n'
+                 '<tr><td class="x"><em>ring</em> (<code>Ring</code>) </td><td>stages</td><td><code>Pipe</code> </td></tr>\n'
+                 '<tr><td><code>Arm</code></td><td>begin</td><td> </td></tr></table>')
+        other = '<table class="markdownTable"><tr><th>a</th></tr><tr><td>b</td></tr></table>'
+        self.assertEqual(site_glossary.rewrite("<h1>Words</h1>" + table + other),
+                         '<p class="words"><a href="#term-Arm">Arm</a>, <a href="#term-ring">ring</a></p>\n<h1>Words</h1><dl class="glossary">'
+                         '<dt><a id="term-ring" name="term-ring"></a><em>ring</em> (<code>Ring</code>)</dt><dd>stages<div><b>CUTLASS</b>: '
+                         '<code>Pipe</code></div></dd>\n<dt><a id="term-Arm" name="term-Arm"></a><code>Arm</code></dt><dd>begin</dd>\n</dl>\n' + other)
+
     GLOSSARY = "\n".join(["| here | the idea | X |", "|---|---|---|", "| *ring* (elsewhere *slot*) | stages, with `full[s]` | |",
                           "| *pair*, *leader* | two blocks; the even one | |", "| *slice* | a part | |", "| *slice* | another | |", "",
                           "| here | role | the idea |", "|---|---|---|", "| *acquire* | producer | wait |"])

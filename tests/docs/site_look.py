@@ -139,6 +139,19 @@ class LookTests:
             self.assertEqual(browser.evaluate("[...document.querySelectorAll('div.fragment')].filter(box => box.scrollWidth > box.clientWidth)"
                                               ".map(box => box.innerText.slice(0, 200))"), [], page.as_posix())
 
+    def test_the_glossary_is_a_list_in_sight(self):
+        self.need_chromium()
+        browser = Browser()
+        self.addCleanup(browser.close)
+        for width in (1400, 390):
+            browser.open(self.site / "page_docs_glossary.html", width=width)
+            words = browser.evaluate("[...document.querySelectorAll('.words a')].map(link => link.innerText.toLowerCase())")
+            self.assertGreater(len(words), 80)
+            self.assertEqual(words, sorted(words))
+            self.assertGreater(browser.evaluate("Math.min(...[...document.querySelectorAll('.glossary dd')].map(entry => entry.offsetWidth))"), 300)
+            browser.click(".words a[href='#term-parity']")
+            self.assertIn("the phase modulo two", browser.evaluate("document.querySelector(':target').closest('dt').nextElementSibling.innerText"))
+
     # What is wider than the page.
     OVER = ("(() => { const contents = document.getElementById('doc-content');"
             " return Math.max(contents.scrollWidth - contents.clientWidth, document.documentElement.scrollWidth - innerWidth); })()")
