@@ -32,6 +32,8 @@ MISTAKES = {
     "--ldc 9999999999999999": "gemm: --ldc = 9999999999999999 is too large. Legal are 0 to 1099511627775.",
     "--alpha nan": 'gemm: --alpha = "nan" is not a finite number of type float.',
     "--beta 1e99": 'gemm: --beta = "1e99" is not a finite number of type float.',
+    "--alpha 1e-50": 'gemm: --alpha = "1e-50" is too small for type float, in which it would be 0.',
+    "--scale x": 'gemm: --scale = "x" is not a finite number of type float.',
     "--activation tanh":
         'gemm: --activation = "tanh" is unknown. Legal are none, relu, gelu, gelu-tanh, silu, gated-silu.',
     "--activation gated-silu --n 511": "gemm: N = 511 is odd, and a gated activation makes one column of two.",

@@ -1,8 +1,10 @@
 // The complete GEMM on the command line: random matrices, a plan, a run, and every element checked against the host.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <numeric>
@@ -111,13 +113,14 @@ Value parse_name(const char* option, const std::string& text, const Value (&valu
 }
 
 float parse_real(const char* name, const std::string& text) {
-  try {
-    size_t end = 0;
-    const float value = std::stof(text, &end);
-    if (end == text.size() && std::isfinite(value)) return value;
-  } catch (const std::exception&) {
-  }
-  throw std::invalid_argument(std::string(name) + " = \"" + text + "\" is not a finite number of type float.");
+  char* end = nullptr;
+  errno = 0;
+  const float value = std::strtof(text.c_str(), &end);
+  const bool is_number = !text.empty() && end == text.c_str() + text.size() && std::isfinite(value);
+  if (is_number && !(errno == ERANGE && value == 0)) return value;
+  throw std::invalid_argument(
+      std::string(name) + " = \"" + text + "\" is " +
+      (is_number ? "too small for type float, in which it would be 0." : "not a finite number of type float."));
 }
 
 /// "5,0,130,7": contiguous groups are all of M, masked ones have M rows each, of which so many count.

@@ -45,15 +45,46 @@ void require_host_memory(const GemmProblem& problem) {
   throw std::invalid_argument(message);
 }
 
-/// A number, and how far what a kernel computes for it in f32 may be from it.
+/// A number, and how far what a kernel computes for it in f32 may be from it. A value that is infinite or NaN is exact;
+/// an infinite error permits anything.
 struct Bounded {
   double value = 0, error = 0;
 };
 
+/// The same where `exact.value` is not finite, or rounds to infinity from `limit` on.
+Bounded with_overflow(Bounded exact, double limit) {
+  const double magnitude = std::abs(exact.value);
+  if (std::isnan(exact.error) || exact.error == HUGE_VAL) return {exact.value, HUGE_VAL};
+  if (!std::isfinite(exact.value)) return {exact.value, 0};
+  if (magnitude - exact.error >= limit) return {std::copysign(HUGE_VAL, exact.value), 0};
+  return {exact.value, magnitude + exact.error >= limit ? HUGE_VAL : exact.error};
+}
+
+/// What f32 makes of the result of an operation. Source: IEEE 754, "Rounding-direction attributes" (half a unit beyond
+/// the largest number, and more, becomes infinite).
+Bounded in_f32(Bounded exact) {
+  if (std::isfinite(exact.value)) {
+    exact.error += std::max((std::abs(exact.value) + exact.error) * 0x1p-24, 0x1p-150);
+  }
+  return with_overflow(exact, 0x1.ffffffp127);
+}
+
+/// The product, before it is rounded.
+Bounded operator*(Bounded x, Bounded y) {
+  const double value = x.value * y.value;
+  if (std::isfinite(x.value) && std::isfinite(y.value)) {
+    return {value, std::abs(x.value) * y.error + std::abs(y.value) * x.error + x.error * y.error};
+  }
+  // Infinity times a number of which not even the sign is known.
+  const bool is_known = (std::abs(x.value) > x.error || x.error == 0) && (std::abs(y.value) > y.error || y.error == 0);
+  return {value, is_known ? 0 : HUGE_VAL};
+}
+
 /// The epilogue in double precision, and how far its results may be off.
 ///
-/// Each step passes the error of what it gets on: a sum has the error of harness::ProductTolerance, a factor multiplies
-/// it, an activation by at most 1.13, the steepest slope of any here, and rounds to about 21 bits.
+/// Each step rounds to f32, as a kernel does, and passes the error of what it gets on: a sum has the error of
+/// harness::ProductTolerance, a factor multiplies it, an activation by at most 1.13, the steepest slope of any here,
+/// and rounds to about 21 bits.
 class ReferenceEpilogue {
  public:
   ReferenceEpilogue(const GemmCase& run, const std::vector<float>& row_scales, const std::vector<float>& column_scales,
@@ -71,49 +102,68 @@ class ReferenceEpilogue {
   /// @param product  the batch, or the group, whose matrix of B gave the sum.
   Bounded before_activation(double sum, int64_t batch, int64_t product, int64_t row, int64_t column) const {
     const auto& [m, n, k, batches, a, b, d, fusion, c, second, groups] = run_.problem;
-    double factor = run_.alpha;
-    if (fusion.row_scales) factor *= row_scales_[batch * m + row];
-    if (fusion.column_scales) factor *= column_scales_[product * n + column];
-    Bounded result{factor * sum, std::abs(factor) * sums_(sum)};
-    double magnitude = std::abs(result.value);
-    const auto add = [&](double term) {
-      result.value += term;
-      magnitude += std::abs(term);
+    Bounded exact, result{sum, sums_(sum)};
+    const auto multiply = [&](float factor) {
+      exact = result * Bounded{factor};
+      result = in_f32(exact);
     };
+    const auto add = [&](double term) {
+      const double rounding = std::abs(term) * 0x1p-24;
+      const Bounded fused = in_f32({exact.value + term, exact.error + rounding});
+      result = in_f32({result.value + term, result.error + rounding});
+      // Whether it rounds the product first is a kernel's matter.
+      if (std::isfinite(fused.value) != std::isfinite(result.value)) result.error = HUGE_VAL;
+      exact = result;
+    };
+    multiply(run_.alpha);
+    if (fusion.row_scales) multiply(row_scales_[batch * m + row]);
+    if (fusion.column_scales) multiply(column_scales_[product * n + column]);
     if (fusion.c) add(static_cast<double>(run_.beta) * c_[(batch * m + row) * n + column]);
     if (fusion.bias) add(bias_[product * n + column]);
-    result.error += 6 * 0x1p-24 * (magnitude + result.error);  // at most six operations round
     return result;
   }
 
   /// What comes out of it. `gate` is the left one of two columns, if there are two.
   Bounded activated(Bounded x, Bounded gate) const {
     const auto logistic = [](double y) { return 1 / (1 + std::exp(-y)); };
-    constexpr double kSteepest = 1.13, kFunctions = 0x1p-19;
-    double value = x.value, error = kSteepest * x.error;
+    const auto times = [](Bounded argument, double slope) -> Bounded {
+      constexpr double kSteepest = 1.13, kFunctions = 0x1p-19;
+      const double value = argument.value * slope;
+      if (!std::isfinite(argument.value)) return {value, argument.error};
+      return {value, kSteepest * argument.error + kFunctions * std::abs(argument.value) + 0x1p-126};
+    };
     switch (run_.problem.fusion.activation) {
       case GemmActivation::none: return x;
       case GemmActivation::relu: return {std::max(x.value, 0.0), x.error};
-      case GemmActivation::gelu: value *= 0.5 * (1 + std::erf(std::sqrt(0.5) * x.value)); break;
+      case GemmActivation::gelu: return times(x, 0.5 * (1 + std::erf(std::sqrt(0.5) * x.value)));
       case GemmActivation::gelu_tanh:
-        value *= logistic(2 * std::sqrt(2 / M_PI) * (x.value + 0.044715 * std::pow(x.value, 3)));
-        break;
-      case GemmActivation::silu: value *= logistic(x.value); break;
-      case GemmActivation::gated_silu: {
-        const double silu = gate.value * logistic(gate.value);
-        value = silu * x.value;
-        error = std::abs(silu) * x.error + kSteepest * gate.error * (std::abs(x.value) + x.error);
-        return {value, error + kFunctions * std::abs(gate.value * x.value) + 0x1p-126};
-      }
+        return times(x, logistic(2 * std::sqrt(2 / M_PI) * (x.value + 0.044715 * std::pow(x.value, 3))));
+      case GemmActivation::silu: return times(x, logistic(x.value));
+      case GemmActivation::gated_silu: return in_f32(times(gate, logistic(gate.value)) * x);
     }
-    return {value, error + kFunctions * std::abs(x.value) + 0x1p-126};
+    return x;
   }
+
+  /// What is stored.
+  Bounded scaled(Bounded y) const { return run_.problem.fusion.scale ? in_f32(y * Bounded{run_.scale}) : y; }
 
  private:
   const GemmCase& run_;
   const std::vector<float>&row_scales_, &column_scales_, &bias_, &c_;
   harness::ProductTolerance sums_;
 };
+
+/// How far an element is from the reference; infinite where it is a number and the other is none.
+double difference_of(double actual, Bounded expected) {
+  if (actual == expected.value || expected.error == HUGE_VAL) return 0;
+  if (std::isnan(actual) || std::isnan(expected.value)) {
+    return std::isnan(actual) && std::isnan(expected.value) ? 0 : HUGE_VAL;
+  }
+  return std::abs(actual - expected.value);
+}
+
+/// The larger number; NaN is larger than any.
+double larger(double x, double y) { return std::isnan(x) || x > y ? x : y; }
 
 /// In place of an error: no kernel may write the element.
 constexpr double kUntouched = -1;
@@ -122,7 +172,8 @@ constexpr double kUntouched = -1;
 /// @param factor  its scale factor, of a block-scaled type.
 Bounded stored(Bounded exact, DataType type, double factor) {
   if (exact.error == kUntouched) return exact;
-  double relative = 0x1p-24, smallest = 0x1p-149, largest = HUGE_VAL;
+  if (std::isnan(exact.value) || std::isnan(factor)) return {NAN, 0};
+  double relative = 0x1p-24, smallest = 0x1p-149, largest = HUGE_VAL, limit = HUGE_VAL;
   switch (type) {
     case DataType::mxfp4:
     case DataType::nvfp4: {
@@ -136,10 +187,12 @@ Bounded stored(Bounded exact, DataType type, double factor) {
     case DataType::bf16:
       relative = 0x1p-8;
       smallest = 0x1p-134;
+      limit = 0x1.ffp127;
       break;
     case DataType::f16:
       relative = 0x1p-11;
       smallest = 0x1p-25;
+      limit = 65520;
       break;
     case DataType::mxfp8:
     case DataType::e4m3:
@@ -149,8 +202,9 @@ Bounded stored(Bounded exact, DataType type, double factor) {
       break;  // beyond it saturates
     default: break;
   }
-  const double error = exact.error + std::max((std::abs(exact.value) + exact.error) * relative, smallest);
-  return {std::clamp(exact.value, -largest, largest), error};
+  const auto [value, error] = with_overflow(exact, limit);
+  if (std::isinf(value)) return {std::clamp(value, -largest, largest), largest == HUGE_VAL ? error : smallest};
+  return {std::clamp(value, -largest, largest), error + std::max((std::abs(value) + error) * relative, smallest)};
 }
 
 /// The scale factors of D in device memory, and their comparison with the reference.
@@ -184,8 +238,8 @@ class CheckedScaleFactors {
           double least = 0, most = 0;  // of the largest magnitude in the block
           for (int64_t column = block * block_; column < std::min((block + 1) * block_, places_.columns); ++column) {
             const Bounded value = expected(batch, row, column);
-            least = std::max(least, std::abs(value.value) - value.error);
-            most = std::max(most, std::abs(value.value) + value.error);
+            least = larger(least, std::abs(value.value) - value.error);
+            most = larger(most, std::abs(value.value) + value.error);
           }
           const int actual = found_[offset_of(batch, row, block)];
           others[offset_of(batch, row, block)] = 0xff;
@@ -234,9 +288,10 @@ class CheckedScaleFactors {
   }
 
   /// The scale factor of a block with this largest magnitude: of nvfp4 the nearest to a sixth of it; else the smallest
-  /// power of two by which it does not exceed the largest element.
+  /// power of two by which it does not exceed the largest element, or NaN where it is not finite.
   int bits_for(double largest) const {
     if (type_ == DataType::nvfp4) return __nv_fp8_e4m3(static_cast<float>(largest / 6)).__x;
+    if (!std::isfinite(largest)) return 0xff;
     int bits = 0;
     while (largest > std::ldexp(type_ == DataType::mxfp8 ? 448 : 6, bits - 127)) ++bits;
     return bits;
@@ -277,7 +332,7 @@ class CheckedMatrix {
       for (int64_t row = 0; row < places_.rows; ++row) {
         for (int64_t column = 0; column < places_.columns; ++column) {
           all.push_back(stored(expected(batch, row, column), type_, factor(batch, row, column)));
-          squares += all.back().value * all.back().value;
+          if (std::isfinite(all.back().value)) squares += all.back().value * all.back().value;
         }
       }
     }
@@ -289,8 +344,8 @@ class CheckedMatrix {
       if (all[i].error == kUntouched) continue;
       const int64_t index = places_(batch, row, column);
       const double actual = value_at(type_, first, index) * factor(batch, row, column);
-      const double difference = std::abs(actual - all[i].value);
-      const double excess = std::isnan(difference) ? HUGE_VAL : difference == 0 ? 0 : difference / all[i].error;
+      const double difference = difference_of(actual, all[i]);
+      const double excess = difference == 0 ? 0 : difference / all[i].error;
       if (excess > 1) ++verdict.wrong;
       if (excess > worst_excess) {
         worst_excess = excess;
@@ -380,6 +435,11 @@ std::string command_of(const GemmCase& run) {
   const auto add = [&](const char* name, const auto& value) {
     text += std::string(" ") + name + " " + std::to_string(value);
   };
+  const auto add_real = [&](const char* name, float value) {
+    char digits[32];
+    std::snprintf(digits, sizeof digits, " %s %.9g", name, value);
+    text += digits;
+  };
   const auto add_if = [&](bool is_used, const char* name) { text += is_used ? std::string(" ") + name : ""; };
   const auto add_pair = [&](const char* name, const std::optional<int>& first, const std::optional<int>& second) {
     if (first && second) text += std::string(" ") + name + " " + std::to_string(*first) + "x" + std::to_string(*second);
@@ -391,9 +451,9 @@ std::string command_of(const GemmCase& run) {
   add("--lda", problem.a.pitch);
   add("--ldb", problem.b.pitch);
   add("--ldc", problem.d.pitch);
-  add("--alpha", run.alpha);
-  if (fusion.c) add("--beta", run.beta);
-  if (fusion.scale) add("--scale", run.scale);
+  add_real("--alpha", run.alpha);
+  if (fusion.c) add_real("--beta", run.beta);
+  if (fusion.scale) add_real("--scale", run.scale);
   add_if(fusion.bias, "--bias");
   add_if(fusion.row_scales, "--row-scales");
   add_if(fusion.column_scales, "--column-scales");
@@ -515,9 +575,8 @@ GemmVerdict verify(const GemmCase& wanted, const GemmPlan& plan) {
     const Bounded gate = gated ? before_activation(batch, row, 2 * column) : Bounded{};
     const Bounded x = before_activation(batch, row, gated ? 2 * column + 1 : column);
     const Bounded y = epilogue.activated(x, gate);
-    largest = {std::max(largest.value, std::abs(y.value)), std::max(largest.error, y.error)};
-    if (!fusion.scale) return y;
-    return Bounded{run.scale * y.value, std::abs(run.scale) * (y.error + 0x1p-24 * std::abs(y.value))};
+    largest = {larger(largest.value, std::abs(y.value)), std::max(largest.error, y.error)};
+    return epilogue.scaled(y);
   };
 
   GemmVerdict verdict{.seconds = elapsed.count()};
@@ -531,10 +590,12 @@ GemmVerdict verify(const GemmCase& wanted, const GemmPlan& plan) {
   }
   if (fusion.absolute_maximum) {
     const double actual = maximum.to_host()[0];
-    if (!(std::abs(actual - largest.value) <= largest.error + 0x1p-24 * largest.value)) {
+    const Bounded expected_maximum = in_f32(largest);
+    if (difference_of(actual, expected_maximum) > expected_maximum.error) {
       ++verdict.wrong;
-      verdict.worst =
-          "the absolute maximum = " + std::to_string(actual) + ", which should be " + std::to_string(largest.value);
+      char text[100];
+      std::snprintf(text, sizeof text, "the absolute maximum = %g, which should be %g", actual, expected_maximum.value);
+      verdict.worst = text;
     }
   }
   return verdict;
