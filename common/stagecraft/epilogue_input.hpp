@@ -64,12 +64,14 @@ class EpilogueInputPipeline {
   }
 
   /// Asks for all slices of a tile, each as soon as a stage is free. Called by one thread.
-  /// @param tile  the same that the epilogue's warps write.
-  __device__ __forceinline__ void load(const Map& map, const TilePlace& tile) {
+  /// @param tile     the same that the epilogue's warps write.
+  /// @param is_read  false: stages are handed over as they are, and `map` is not used.
+  __device__ __forceinline__ void load(const Map& map, const TilePlace& tile, bool is_read = true) {
 #pragma unroll 1
     for (int slice = 0; slice < Slices::count; ++slice) {
       auto stage = produce();
-      expect_bytes(stage.mbar(), bytes_per_stage);
+      expect_bytes(stage.mbar(), is_read ? bytes_per_stage : 0);
+      if (!is_read) continue;
 #pragma unroll
       for (int half = 0; half < Part::halves; ++half) {
         copy_tile(stages_[stage.index()].halves[half], map, tile.row,
@@ -103,7 +105,8 @@ class EpilogueInputPipeline {
   Stage* stages_;
 };
 
-/// values + factor * C, with C from an EpilogueInputPipeline: beta * C, or a residual.
+/// values + factor * C, with C from an EpilogueInputPipeline: beta * C, or a residual. With a factor of 0 no element of
+/// C is used, so that it may be NaN: as in BLAS.
 ///
 /// It must come before operations that make one result of two columns.
 /// @tparam Input  an EpilogueInputPipeline.
@@ -135,7 +138,7 @@ class AddInput {
     /// Adds to values of one row. Any thread.
     template <int Count>
     __device__ __forceinline__ void operator()(float (&values)[Count], const RowPlace& place) const {
-      if (place.slice_row < 0) return;  // a lane without a row
+      if (place.slice_row < 0 || factor_ == 0) return;  // a lane without a row, or nothing to add
       constexpr int kPerWord = 16 / sizeof(Element);
 #pragma unroll
       for (int first = 0; first < Count; first += kPerWord) {

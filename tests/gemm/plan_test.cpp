@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -202,6 +203,50 @@ TEST_F(GemmPlans, RefuseWhatAnEpilogueMisses) {
   const auto error = plan->run({.a = memory.data(), .b = memory.data(), .d = memory.data()}, nullptr, 0);
   ASSERT_TRUE(error);
   EXPECT_EQ(error->message, "the address of the bias is null.");
+}
+
+// As BLAS does: C may hold anything, or be nowhere.
+TEST_F(GemmPlans, DoNotReadCWhereBetaIsZero) {
+  const int64_t m = 40, n = 64, k = 72;
+  const harness::DeviceBuffer<__nv_bfloat16> ones(std::vector<__nv_bfloat16>(n * k, __nv_bfloat16(1.0f)), "ones");
+  const harness::DeviceBuffer<float> nans(std::vector<float>(m * n, NAN), "C");
+  for (const bool swap : {false, true}) {
+    GemmProblem problem = product(m, n, k);
+    problem.d.type = DataType::f32;
+    problem.fusion.c = true;
+    const auto plan = GemmPlan::choose(problem, {.swap = swap});
+    ASSERT_TRUE(plan) << plan.error().message;
+    for (const float* const c : {static_cast<const float*>(nans.data()), static_cast<const float*>(nullptr)}) {
+      harness::DeviceBuffer<float> d(m * n, "D");
+      const auto error =
+          plan->run({.a = ones.data(), .b = ones.data(), .d = d.data(), .c = c, .alpha = 2, .beta = 0}, nullptr, 0);
+      ASSERT_FALSE(error) << error->message;
+      for (const float element : d.to_host()) ASSERT_EQ(element, 2.0f * k);
+    }
+    const auto missing = plan->run({.a = ones.data(), .b = ones.data(), .d = ones.data(), .beta = 1e-40f}, nullptr, 0);
+    ASSERT_TRUE(missing);
+    EXPECT_EQ(missing->message, "the address of C is null.");
+  }
+}
+
+TEST_F(GemmPlans, TakeCInPlaceOfD) {
+  const int64_t m = 200, n = 136, k = 104;
+  const harness::DeviceBuffer<__nv_bfloat16> ones(std::vector<__nv_bfloat16>(m * k, __nv_bfloat16(1.0f)), "ones");
+  for (const GemmRequest& request : {GemmRequest{}, {.schedule = GemmSchedule::launch_control, .split_k = 2}}) {
+    GemmProblem problem = product(m, n, k);
+    problem.fusion.c = true;
+    const auto plan = GemmPlan::choose(problem, request);
+    ASSERT_TRUE(plan) << plan.error().message;
+    std::vector<__nv_bfloat16> there(m * n);
+    for (int64_t i = 0; i < m * n; ++i) there[i] = __nv_bfloat16(static_cast<float>(i % 61));
+    harness::DeviceBuffer<__nv_bfloat16> d(there, "C and D");
+    harness::DeviceBuffer<unsigned char> workspace(plan->workspace_bytes() + 16, "the workspace");
+    const auto error = plan->run({.a = ones.data(), .b = ones.data(), .d = d.data(), .c = d.data(), .beta = 2},
+                                 workspace.data(), plan->workspace_bytes());
+    ASSERT_FALSE(error) << error->message;
+    const auto found = d.to_host();
+    for (int64_t i = 0; i < m * n; ++i) ASSERT_EQ(static_cast<float>(found[i]), static_cast<float>(k + 2 * (i % 61)));
+  }
 }
 
 TEST_F(GemmPlans, RefuseGroupsThatDoNotAddUp) {

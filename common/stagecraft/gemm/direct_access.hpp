@@ -59,7 +59,8 @@ class DirectSecondOutput {
   const Map* matrix_;
 };
 
-/// values + factor * C, where the sums are those of D transposed. The lanes of a warp read neighbouring elements.
+/// values + factor * C, where the sums are those of D transposed. The lanes of a warp read neighbouring elements; with
+/// a factor of 0 they read none.
 template <TileElement Element>
 struct AddTransposed {
   const DirectMatrix<const Element>& matrix;  ///< C
@@ -67,6 +68,7 @@ struct AddTransposed {
   /// Applies it to values of one row of sums. Any thread.
   template <int Count>
   __device__ __forceinline__ void operator()(float (&values)[Count], const RowPlace& place) const {
+    if (factor == 0) return;
     const Element* const column =
         matrix.address + place.batch * matrix.batch_stride + place.column * matrix.pitch + place.row;
 #pragma unroll

@@ -66,6 +66,8 @@ Map result_map(bool is_wanted, const GemmDestination& matrix, const void* addres
   } else if constexpr (is_direct<Map>) {
     using Element = std::remove_pointer_t<decltype(Map::address)>;
     return {const_cast<Element*>(static_cast<const Element*>(address)), matrix.pitch, matrix.batch_stride};
+  } else if constexpr (requires { &Map::is_read; }) {
+    return {result_map<decltype(Map::map)>(is_wanted, matrix, address, rows, columns, batches), is_wanted};
   } else {
     using T = typename Map::tile_type;
     if (!is_wanted) return {};
@@ -162,7 +164,8 @@ GemmParameters<Types> parameters_of(const GemmLaunch& launch) {
       .d_map = result_map<typename Parameters::DMap>(launch.has_d_map, d, arguments.d, m, columns, batches_of_a),
       .second_map = result_map<typename Parameters::SecondMap>(fusion.second_output, second, arguments.second, m, n,
                                                                batches_of_a),
-      .c_map = result_map<typename Parameters::CMap>(fusion.c, c, arguments.c, m, n, batches_of_a),
+      .c_map =
+          result_map<typename Parameters::CMap>(fusion.c && arguments.beta != 0, c, arguments.c, m, n, batches_of_a),
       .d = static_cast<typename Types::DElement*>(arguments.d),
       .d_pitch = d.pitch,
       .d_batch_stride = d.batch_stride,

@@ -314,7 +314,7 @@ std::optional<GemmError> GemmPlan::run(const GemmArguments& arguments, void* wor
     if (auto failure = check_address("D's scale factors", arguments.d_scale_factors, 16)) return failure;
   }
   const std::tuple<bool, const char*, const void*, uintptr_t> optional[] = {
-      {fusion.c, "C", arguments.c, 16},
+      {fusion.c && arguments.beta != 0, "C", arguments.c, 16},
       {fusion.second_output, "the second output", arguments.second, 16},
       {fusion.bias, "the bias", arguments.bias, 4},
       {fusion.row_scales, "the scales of the rows", arguments.row_scales, 4},

@@ -36,7 +36,8 @@ struct GemmDestination {
 /// What happens to the sums before they are stored:
 /// D = scale * activation(row_scale * column_scale * alpha * A * B transposed + beta * C + bias).
 struct GemmFusion {
-  bool c = false;              ///< adds beta * C, of D's type (bf16 where that has 8 bits or fewer)
+  bool c = false;              ///< adds beta * C, of D's type (bf16 where that has 8 bits or fewer); as in BLAS, C is
+                               ///< not read where beta is 0
   bool bias = false;           ///< adds a bias for each column
   bool row_scales = false;     ///< multiplies each row by a scale
   bool column_scales = false;  ///< multiplies each column by a scale
@@ -139,15 +140,16 @@ struct GemmArguments {
   const void* a_scale_factors = nullptr;  ///< of A, where its type has them, 16-byte aligned; see above
   const void* b_scale_factors = nullptr;  ///< of B; 16-byte aligned, those of fp8_blockwise to 4
   void* d_scale_factors = nullptr;        ///< of a block-scaled D, which are written; 16-byte aligned
-  const void* c = nullptr;                ///< 16-byte aligned
-  void* second = nullptr;                 ///< 16-byte aligned
-  const float* bias = nullptr;            ///< n for each batch, or group
-  const float* row_scales = nullptr;      ///< one for each row of D, also where it has groups
-  const float* column_scales = nullptr;   ///< n for each batch, or group
-  float* absolute_maximum = nullptr;      ///< one float, at least 0; the largest of it and of |activation(...)| is left
-  const int* group_rows = nullptr;        ///< of masked groups: rows of each; below 0 counts as 0, above m as m
-  float alpha = 1;                        ///< multiplies A * B transposed
-  float beta = 1;                         ///< multiplies C, where asked for
+  const void* c = nullptr;            ///< 16-byte aligned; not read where beta is 0. It may be D itself, if it has D's
+                                      ///< type and strides: each element is read before it is written
+  void* second = nullptr;             ///< 16-byte aligned
+  const float* bias = nullptr;        ///< n for each batch, or group
+  const float* row_scales = nullptr;  ///< one for each row of D, also where it has groups
+  const float* column_scales = nullptr;  ///< n for each batch, or group
+  float* absolute_maximum = nullptr;     ///< one float, at least 0; the largest of it and of |activation(...)| is left
+  const int* group_rows = nullptr;       ///< of masked groups: rows of each; below 0 counts as 0, above m as m
+  float alpha = 1;                       ///< multiplies A * B transposed
+  float beta = 1;                        ///< multiplies C, where asked for; 0: C is not read, and may be null or NaN
   float scale = 1;  ///< multiplies what is stored in D, where asked for; of nvfp4, before its scale
                     ///< factors are chosen, to bring them into the range of e4m3
 };

@@ -8,7 +8,7 @@
 #include "stagecraft/block_scaled_output.hpp"
 #include "stagecraft/block_scaled_types.hpp"
 #include "stagecraft/cluster_shape.hpp"
-#include "stagecraft/epilogue_input.hpp"
+#include "stagecraft/gemm/c_input.hpp"
 #include "stagecraft/gemm/column_writer.hpp"
 #include "stagecraft/gemm/config.hpp"
 #include "stagecraft/gemm/direct_access.hpp"
@@ -194,7 +194,7 @@ struct GemmTypes {
                                           DirectSecondOutput<CElement, Config.transposes_d>>;
   /// C is brought by the copy engine; if not, and the kernel adds it, each thread reads its own elements.
   static constexpr bool loads_c = Config.adds_c && !Config.transposes_d;
-  using CInput = EpilogueInputPipeline<Writer, CElement, /*NumStages=*/2>;  ///< brings C
+  using CInput = CInputPipeline<Writer, CElement>;  ///< brings C
   /// Brings A's scales, if they are floats. A group may begin at any row.
   using AScales = RowScalesPipeline<block_m, /*NumStages=*/8, /*AnyRow=*/Config.groups>;
   /// Whether a warp loads for the epilogue.
