@@ -37,13 +37,6 @@ struct WarpPart {
 
 // ---- Slices ---------------------------------------------------------------------------------------------------------
 
-/// The widest swizzle whose lines fill rows of so many bytes.
-__host__ __device__ constexpr Swizzle widest_swizzle(int row_bytes) {
-  if (row_bytes % 128 == 0) return Swizzle::bytes_128;
-  if (row_bytes % 64 == 0) return Swizzle::bytes_64;
-  return row_bytes % 32 == 0 ? Swizzle::bytes_32 : Swizzle::none;
-}
-
 /// `Rows` x `Columns` elements in shared memory on their way between registers and global memory.
 template <TileElement Element, int Rows, int Columns>
 using SliceTile = Tile<Element, Rows, Columns, widest_swizzle(Columns* element_bits<Element> / 8)>;

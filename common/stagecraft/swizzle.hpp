@@ -26,6 +26,13 @@ __host__ __device__ constexpr uint32_t swizzle_span(Swizzle swizzle) {
   }
 }
 
+/// The widest swizzle whose lines fill rows of so many bytes.
+__host__ __device__ constexpr Swizzle widest_swizzle(int row_bytes) {
+  if (row_bytes % 128 == 0) return Swizzle::bytes_128;
+  if (row_bytes % 64 == 0) return Swizzle::bytes_64;
+  return row_bytes % 32 == 0 ? Swizzle::bytes_32 : Swizzle::none;
+}
+
 /// Bytes of one chunk, which the swizzle moves as a whole.
 __host__ __device__ constexpr uint32_t swizzle_atom(Swizzle swizzle) {
   return swizzle == Swizzle::bytes_128_atom_32 ? 32 : 16;

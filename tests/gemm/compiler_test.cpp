@@ -67,10 +67,10 @@ TEST(GemmCompiler, KeepsKernelsUntilAHeaderChanges) {
   EXPECT_EQ(verify(run, *plan).wrong, 0u);
 }
 
-TEST(GemmCompiler, SaysWhatIsLegalInTheWordsOfTheHeader) {
+TEST(GemmCompiler, SaysWhatIsLegalWithoutNvcc) {
   const Folder folder;
   const GemmConfig illegal{.tile_m = 100};
-  const auto compiled = gemm_compiler(folder.path).compile({&illegal, 1});
+  const auto compiled = GemmCompiler("/nowhere/nvcc", {}, folder.path).compile({&illegal, 1});
   ASSERT_FALSE(compiled);
   EXPECT_EQ(compiled.error().failure, GemmFailure::bad_configuration);
   EXPECT_EQ(compiled.error().message, "tile_m must be 64 or 128 for one block.");

@@ -162,6 +162,13 @@ TEST_F(GemmPlans, NameTheKernelsThereAreWhereNoneIsAsRequested) {
             std::string::npos);
 }
 
+TEST_F(GemmPlans, SayWhatIsLegalWhereNoKernelCanBeCompiled) {
+  const auto plan = GemmPlan::choose(product(16, 16, 32), {.tile_m = -5});
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().failure, GemmFailure::bad_configuration);
+  EXPECT_EQ(plan.error().message, "tile_m must be 64 or 128 for one block.");
+}
+
 TEST_F(GemmPlans, RefuseAddressesAndStartNothing) {
   const auto plan = GemmPlan::choose(product(16, 16, 32));
   ASSERT_TRUE(plan);

@@ -53,7 +53,7 @@ class Draw {
     return values.begin()[number(0, std::ssize(values) - 1)];
   }
 
-  /// Any configuration that is legal. What is legal is said here once more, so that a rule of types.hpp that forbids
+  /// Any configuration that is legal. What is legal is said here once more, so that a rule of rules.inc that forbids
   /// too much is found too.
   GemmConfig configuration() {
     for (;;) {

@@ -30,7 +30,13 @@ template struct stagecraft::GemmTypes<GemmConfig{.cta_group = 3}>;              
 template struct stagecraft::GemmTypes<GemmConfig{.cta_group = 2}>;                                              // refused: cluster_m must be even with cta_group 2
 template struct stagecraft::GemmTypes<GemmConfig{.tile_n = 48, .cta_group = 2, .cluster_m = 2}>;                // refused: tile_n must be 32, 64, ..., 256 for a pair
 template struct stagecraft::GemmTypes<GemmConfig{.cluster_m = 8, .cluster_n = 4}>;                              // refused: a cluster has 1 to 16 blocks
-template struct stagecraft::GemmTypes<GemmConfig{.cluster_m = 3}>;                                              // refused: the blocks that share a tile bring slices of it
+template struct stagecraft::GemmTypes<GemmConfig{.cluster_m = 3}>;                                              // refused: tile_n must be a multiple of 8 * cluster_m. Choose a smaller cluster_m, or another tile_n
+template struct stagecraft::GemmTypes<GemmConfig{.b_major = kMn, .cluster_m = 3}>;                              // refused: as many as elements in 128 bytes: they must be a multiple of 8 * cluster_m / cta_group. Choose a smaller cluster_m
+template struct stagecraft::GemmTypes<GemmConfig{.tile_m = 64, .cluster_n = 16}>;                               // refused: must be a multiple of 8 * cluster_n. Choose a smaller cluster_n, or a larger tile_m
+template struct stagecraft::GemmTypes<GemmConfig{.a_major = kMn, .cluster_n = 3}>;                              // refused: they must be a multiple of 8 * cluster_n. Choose a smaller cluster_n
+template struct stagecraft::GemmTypes<GemmConfig{.d = DataType::mxfp4, .tile_n = 16}>;                          // refused: the columns of D that a warp stores must be a multiple of 16 bytes
+template struct stagecraft::GemmTypes<GemmConfig{.d = DataType::mxfp8, .tile_n = 48}>;                          // refused: in whole blocks with a scale factor
+template struct stagecraft::GemmTypes<GemmConfig{.a = DataType::nvfp4, .b = DataType::nvfp4, .tile_n = 256}>;   // refused: Choose fewer accumulators, or a smaller tile_n
 template struct stagecraft::GemmTypes<GemmConfig{.cluster_m = 4, .cluster_n = 4, .fallback_m = 2, .fallback_n = 1, .launch_control = true}>;
 template struct stagecraft::GemmTypes<GemmConfig{.cluster_m = 4, .fallback_m = 3, .fallback_n = 1}>;             // refused: a fallback cluster is smaller than the cluster
 template struct stagecraft::GemmTypes<GemmConfig{.cluster_m = 4, .fallback_m = 4, .fallback_n = 1}>;             // refused: a fallback cluster is smaller than the cluster

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <numeric>
@@ -12,6 +13,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/device.hpp"
@@ -213,6 +215,37 @@ GemmCase read(const Options& options) {
   return run;
 }
 
+/// A message about members of GemmRequest and GemmConfig, in the words of the options that name them.
+std::string in_words_of_options(std::string message, const Options& options) {
+  constexpr std::pair<const char*, const char*> kWords[] = {
+      {"tile_m", "M of --tile"},
+      {"tile_n", "N of --tile"},
+      {"cluster_m", "M of --cluster"},
+      {"cluster_n", "N of --cluster"},
+      {"fallback_m", "M of --fallback"},
+      {"fallback_n", "N of --fallback"},
+      {"cta_group", "--cta-group"},
+      {"k_group", "--k-group"},
+      {"split_k", "--split-k"},
+      {"stream_k", "--stream-k"},
+      {"accumulators must", "--accumulators must"},
+      {"accumulators *", "--accumulators *"},
+  };
+  for (const auto& [member, option] : kWords) {
+    for (size_t at = 0; (at = message.find(member, at)) != std::string::npos; at += std::strlen(option)) {
+      message.replace(at, std::strlen(member), option);
+    }
+  }
+  // Where an option is named first, with what was given.
+  const std::pair<std::string, const std::string&> given[] = {
+      {" of --tile", options.tile}, {" of --cluster", options.cluster}, {" of --fallback", options.fallback}};
+  for (const auto& [option, value] : given) {
+    const size_t at = message.find(option);
+    if (at != std::string::npos && !value.empty()) message.insert(at + option.size(), " " + value);
+  }
+  return message;
+}
+
 /// A plan, and why its kernel is the one.
 struct Choice {
   GemmPlan plan;
@@ -345,7 +378,7 @@ int main(int argc, char** argv) {
   try {
     return run(options);
   } catch (const std::invalid_argument& error) {
-    std::fprintf(stderr, "gemm: %s\n", error.what());
+    std::fprintf(stderr, "gemm: %s\n", in_words_of_options(error.what(), options).c_str());
     return kBadOptions;
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "gemm: out of host memory. Choose smaller sizes.\n");

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "stagecraft/gemm/extents.hpp"
+#include "stagecraft/gemm/legal.hpp"
 #include "stagecraft/tmem_layout.hpp"
 
 namespace stagecraft {
@@ -277,6 +278,9 @@ GemmExpected<GemmChoice> choose_kernel(std::span<const GemmConfig> candidates, c
     if (meets(config, problem, request)) ranked.push_back({estimate(config, seen, blocks, request), i});
   }
   if (ranked.empty()) {
+    if (const char* const reason = why_illegal(derive_config(problem, request))) {
+      return GemmError{GemmFailure::bad_configuration, std::string(reason) + "."};
+    }
     std::string message = "no kernel was compiled for " + operands_of(problem);
     if (const std::string requested = options_of(request); !requested.empty()) message += " and " + requested;
     message += ".";

@@ -39,7 +39,7 @@ struct GemmChoice {
 /// The tiles of a configuration and their schedule: "tile 128x64, k-group 1, 2 accumulators".
 std::string describe_tiles(const GemmConfig& config);
 
-/// Why A and B of a problem cannot be exchanged; null if they can. types.hpp refuses the same.
+/// Why A and B of a problem cannot be exchanged; null if they can. rules.inc refuses the same.
 const char* why_not_exchanged(const GemmProblem& problem);
 
 /// What a kernel with exchanged operands computes: the transpose of D, as B * A transposed.
@@ -49,12 +49,12 @@ GemmProblem exchanged(const GemmProblem& problem);
 /// tenth, because the estimate is not more exact than that; of these the one that loads the fewest bytes, then the one
 /// with fewer cycles, and then the first. Kernels that compute D transposed are among them where D has few rows and
 /// more columns, and the request names neither tiles nor clusters.
-/// @returns the choice, or which request no candidate meets.
+/// @returns the choice; or no_kernel, which request no candidate meets; or bad_configuration, why none can.
 GemmExpected<GemmChoice> choose_kernel(std::span<const GemmConfig> candidates, const GemmProblem& problem,
                                        const GemmRequest& request, int blocks);
 
 /// The configuration that the problem and the request name, whether or not such a kernel was compiled: what the caller
-/// left out is chosen so that it is legal, if the rest is. types.hpp says what is legal.
+/// left out is chosen so that it is legal, if the rest is. rules.inc says what is legal.
 GemmConfig derive_config(const GemmProblem& problem, const GemmRequest& request);
 
 }  // namespace stagecraft

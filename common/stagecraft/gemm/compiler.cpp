@@ -19,6 +19,8 @@
 #include <sstream>
 #include <system_error>
 
+#include "stagecraft/gemm/legal.hpp"
+
 extern char** environ;
 
 namespace stagecraft {
@@ -224,6 +226,11 @@ GemmExpected<CompiledGemms> load(const fs::path& file, std::span<const GemmConfi
 }  // namespace
 
 GemmExpected<CompiledGemms> GemmCompiler::compile(std::span<const GemmConfig> configs) const {
+  for (const GemmConfig& config : configs) {
+    if (const char* const reason = why_illegal(config)) {
+      return GemmError{GemmFailure::bad_configuration, std::string(reason) + "."};
+    }
+  }
   const WorkFolder work(folder_);
   if (!work.exists()) return no_compiler("kernels cannot be kept: the folder " + folder_ + " cannot be written to.");
   const std::string source = source_of(configs);

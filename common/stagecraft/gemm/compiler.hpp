@@ -34,7 +34,8 @@ class GemmCompiler {
       : nvcc_(std::move(nvcc)), arguments_(std::move(arguments)), folder_(std::move(folder)) {}
 
   /// Compiles one source with a kernel for each configuration, or takes those that were kept. Any thread may call it.
-  /// @returns the kernels; bad_configuration with what types.hpp says is legal; no_compiler where there is no nvcc, or
+  /// @returns the kernels; bad_configuration with the rule of rules.inc that one breaks; no_compiler where there is no
+  /// nvcc, or
   ///          where what it made cannot be kept or loaded.
   GemmExpected<CompiledGemms> compile(std::span<const GemmConfig> configs) const;
 

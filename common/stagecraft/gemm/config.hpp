@@ -1,4 +1,5 @@
-// What a GEMM kernel is compiled for: one structure of options. types.hpp says what is legal, and what follows from it.
+// What a GEMM kernel is compiled for: one structure of options. rules.inc says what is legal, and types.hpp what
+// follows from it.
 #pragma once
 
 #include <cstdint>

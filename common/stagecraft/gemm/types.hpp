@@ -14,6 +14,7 @@
 #include "stagecraft/gemm/direct_access.hpp"
 #include "stagecraft/gemm/divided_tiles.hpp"
 #include "stagecraft/gemm/grouped_tiles.hpp"
+#include "stagecraft/gemm/legal.hpp"
 #include "stagecraft/gemm/row_scales.hpp"
 #include "stagecraft/input_tile_pipeline.hpp"
 #include "stagecraft/launch_control.hpp"
@@ -45,9 +46,6 @@ consteval auto element_of() {
 /// The type of a block-scaled type's scale factors.
 template <DataType Type>
 using scale_of = std::conditional_t<Type == DataType::nvfp4, Nvfp4::Scale, Mxfp8::Scale>;
-
-/// Whether `whole` is a multiple of `part`; of 0 nothing is.
-constexpr bool divides(int part, int whole) { return part > 0 && whole % part == 0; }
 
 /// The block-scaled type that a DataType names.
 template <DataType Type>
@@ -83,9 +81,6 @@ struct TmemOf<true, Output, Payload> {
 template <DataType Type>
 using element_of = typename decltype(detail::element_of<Type>())::type;
 
-/// Bytes of shared memory for barriers and the words beside them, which are not in `GemmTypes::Shared`.
-inline constexpr uint32_t kGemmBarrierBytes = 1024;
-
 /// The types and sizes of a kernel. An illegal configuration does not compile.
 template <GemmConfig Config>
 struct GemmTypes {
@@ -93,61 +88,13 @@ struct GemmTypes {
 
   // ---- What is legal ------------------------------------------------------------------------------------------------
 
-  static_assert(can_multiply(Config.a, Config.b),
-                "GEMM: the tensor core multiplies equal types (bf16, f16, tf32, e4m3, e5m2, mxfp8, mxfp4, nvfp4, "
-                "fp8_blockwise) and e4m3 with e5m2; a matrix of float is multiplied as tf32");
-  static_assert(can_store(Config.d), "GEMM: the result must be f32, bf16, f16, e4m3, mxfp8, mxfp4 or nvfp4");
-  static_assert(Config.cta_group == 1 || Config.cta_group == 2, "GEMM: cta_group must be 1 or 2, a block or a pair");
-  static_assert(Config.cta_group == 2 || Config.tile_m == 64 || Config.tile_m == 128,
-                "GEMM: tile_m must be 64 or 128 for one block");
-  static_assert(Config.cta_group == 1 || Config.tile_m == 128 || Config.tile_m == 256,
-                "GEMM: tile_m must be 128 or 256 for a pair of blocks");
-  static_assert(Config.tile_n >= 16 && Config.tile_n <= 256 && Config.tile_n % 16 == 0,
-                "GEMM: tile_n must be 16, 32, ..., 256");
-  static_assert(Config.cta_group == 1 || Config.tile_n % 32 == 0,
-                "GEMM: tile_n must be 32, 64, ..., 256 for a pair of blocks, each of which brings half of it");
-  static_assert(Config.a != DataType::tf32 || Config.b_major == Major::k || Config.tile_n / Config.cta_group % 32 == 0,
-                "GEMM: tile_n must be 32, 64, ..., 256 (of a pair 64, 128, ...) where B is of tf32 contiguous along N: "
-                "its swizzle has lines of 32 elements");
+#define STAGECRAFT_GEMM_RULE(condition, text) static_assert(condition, "GEMM: " text);
+#include "stagecraft/gemm/rules.inc"
+#undef STAGECRAFT_GEMM_RULE
+
   static constexpr bool is_scaled = is_block_scaled(Config.a);  ///< A and B have scale factors, for the tensor core
   static constexpr bool is_promoted = is_blockwise(Config.a);   ///< the epilogue scales and adds up sums of k-tiles
-  static_assert(!has_scale_factors(Config.a) || (Config.a_major == Major::k && Config.b_major == Major::k),
-                "GEMM: operands with scales for blocks along K must be contiguous along K");
-  static_assert(!is_scaled || Config.tile_m == 128 * Config.cta_group,
-                "GEMM: with block-scaled operands tile_m must be 128, of a pair 256: the tensor core takes no other M, "
-                "and of a pair with M = 128 the scale factors of B have a layout that the copies do not write");
-  static_assert(!is_scaled || Config.tile_n % 64 == 0,
-                "GEMM: with block-scaled operands tile_n must be 64, 128, 192 or 256: scale factors come in atoms of "
-                "128 rows, of which a tile may take a half");
-  static_assert(Config.k_group >= 1 && Config.k_group <= 8, "GEMM: k_group must be 1 to 8 k-tiles of 128 bytes");
-  static_assert(Config.accumulators >= 1 && Config.accumulators <= 4, "GEMM: accumulators must be 1 to 4");
-  static_assert(Config.accumulators * Config.tile_n <= kTmemColumns,
-                "GEMM: accumulators * tile_n must be at most 512, the columns of tensor memory");
-  static_assert(Config.cluster_m >= 1 && Config.cluster_n >= 1 && Config.cluster_m * Config.cluster_n <= 16,
-                "GEMM: a cluster has 1 to 16 blocks");
-  static_assert(Config.cluster_m % Config.cta_group == 0,
-                "GEMM: cluster_m must be even with cta_group 2, because a pair is two neighbours along M");
-  static constexpr bool has_fallback = Config.fallback_m > 0 || Config.fallback_n > 0;  ///< clusters have two sizes
-  static_assert(!has_fallback || (detail::divides(Config.fallback_m, Config.cluster_m) &&
-                                  detail::divides(Config.fallback_n, Config.cluster_n) &&
-                                  Config.fallback_m * Config.fallback_n < Config.cluster_m * Config.cluster_n),
-                "GEMM: a fallback cluster is smaller than the cluster, and fallback_m divides cluster_m, fallback_n "
-                "cluster_n: the blocks of one cluster take the place of those of the other");
-  static_assert(!has_fallback || Config.fallback_m % Config.cta_group == 0,
-                "GEMM: fallback_m must be even with cta_group 2, because a pair is two neighbours along M");
-  static_assert(!Config.adds_c || Config.epilogue != GemmEpilogue::plain, "GEMM: adds_c needs epilogue full or gated");
-  static_assert(Config.epilogue != GemmEpilogue::gated || Config.tile_n * bits_of(Config.d) % 256 == 0,
-                "GEMM: with a gated activation, half of tile_n columns of D must be a multiple of 16 bytes");
-
-  static_assert(
-      !Config.transposes_d || (!is_promoted && !is_block_scaled(Config.d)),
-      "GEMM: where D is transposed, operands and D must not be of fp8_blockwise, whose A and B have different "
-      "scales, nor D block-scaled, because its blocks are along rows");
-  static_assert(!Config.transposes_d || !Config.groups,
-                "GEMM: transposes_d needs a D without groups, whose rows would be columns of the sums");
-  static_assert(!Config.transposes_d || Config.epilogue != GemmEpilogue::gated,
-                "GEMM: transposes_d needs epilogue plain or full: a gated activation makes one column of D of two, and "
-                "in the transpose those are rows, in registers of different threads");
+  static constexpr bool has_fallback = detail::has_fallback(Config);  ///< clusters have two sizes
 
   // ---- Tiles --------------------------------------------------------------------------------------------------------
 
@@ -168,17 +115,10 @@ struct GemmTypes {
   using ATile = Tile<AElement, block_m, tile_k, operand_swizzle(Config.a, Config.a_major, block_m), Config.a_major>;
   /// What a block holds of B.
   using BTile = Tile<BElement, block_n, tile_k, operand_swizzle(Config.b, Config.b_major, block_n), Config.b_major>;
-  static_assert(
-      ATile::lines % (8 * Cluster::blocks_sharing_a) == 0 && BTile::lines % (8 * Cluster::blocks_sharing_b) == 0,
-      "GEMM: the blocks that share a tile bring slices of it, each of a multiple of 8 lines: rows of an operand "
-      "that is contiguous along K, else columns. Choose a smaller cluster or a larger tile");
 
   // ---- The epilogue -------------------------------------------------------------------------------------------------
 
   using Accumulator = TmemTensor<Config.tile_m, Config.tile_n, Config.cta_group>;  ///< a tile of D while it is summed
-  static_assert(!is_promoted || 128 % Accumulator::tmem_columns == 0,
-                "GEMM: with fp8_blockwise tile_n must be 16, 32, 64 or 128, of a pair with tile_m 128 twice that: a "
-                "thread of the epilogue has its sums in registers, and one scale of B for all of them");
   static constexpr int columns_per_result = Config.epilogue == GemmEpilogue::gated ? 2 : 1;  ///< of D's columns
   using Writer = TileWriter<Accumulator, DElement, columns_per_result>;  ///< stores D by the copy engine
   /// Or row by row, where the copy engine cannot.
@@ -223,16 +163,10 @@ struct GemmTypes {
   template <int KTiles>
   using PayloadOf = typename detail::PayloadOf<is_scaled, ATile, BTile, SfaTile, SfbTile, KTiles>::type;
 
-  static constexpr uint32_t bytes_per_stage = sizeof(typename PayloadOf<Config.k_group>::Storage);  ///< of operands
-  /// Bytes that are left to operands.
-  static constexpr uint32_t operand_bytes = kSharedBytesPerBlock - kGemmBarrierBytes - sizeof(EpilogueStorage);
-  static constexpr int stages_that_fit = operand_bytes / bytes_per_stage;  ///< of the ring of operands
-  /// Stages of the ring of operands.
-  static constexpr int stages = Config.stages > 0 ? Config.stages : stages_that_fit < 12 ? stages_that_fit : 12;
-  static_assert(
-      stages >= 1 && stages <= stages_that_fit,
-      "GEMM: the stages do not fit in shared memory: stages * k_group * (rows of A and of B in a block) * 128 "
-      "bytes must be at most 227 KiB, less what the epilogue has");
+  static constexpr int stages = detail::stages_of(Config);  ///< of the ring of operands
+  static_assert(int{sizeof(EpilogueStorage)} == detail::epilogue_bytes(Config) &&
+                    int{sizeof(typename PayloadOf<Config.k_group>::Storage)} == detail::stage_bytes(Config),
+                "legal.hpp counts other bytes than there are");
 
   using Payload = PayloadOf<stages * Config.k_group>;  ///< the operands in shared memory
   /// The ring of operands, in the blocks of a cluster of this shape.
