@@ -320,7 +320,7 @@ class CommandTest(TemporaryFolderTest):
         self.skip_unless_set_up_by_the_command()
         program = self.folder / "program"
         write_script(program, "grep SigIgn /proc/$$/status", "kill -TERM $$")
-        alone = subprocess.run([program], stdout=subprocess.PIPE, text=True, check=False)  # whoever starts the tests may ignore some
+        alone = subprocess.run([program], stdout=subprocess.PIPE, text=True, check=False)  # who starts the tests may ignore some
         for options in ([], ["--report=sarif", "--report-file", self.folder / "log.sarif"]):
             done = stagecraft("run", *options, program, **self.settings)
             self.assertEqual(done.stdout, alone.stdout)
