@@ -71,7 +71,9 @@ class OneFile:
         for line in path.read_text(encoding="utf-8").splitlines():
             include = INCLUDE.match(line)
             if include and (file := self.find(include[1] or include[2], path)):
-                if file not in self.seen:
+                if file.suffix == ".inc":  # a table, which is read in the middle of code, and not only once
+                    lines += file.read_text(encoding="utf-8").splitlines()
+                elif file not in self.seen:
                     self.take(file)
             elif include and depth == 0:
                 self.from_elsewhere.add(line)
