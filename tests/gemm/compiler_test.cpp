@@ -84,6 +84,18 @@ TEST(GemmCompiler, SaysWhereItLookedForNvcc) {
   EXPECT_EQ(compiled.error().message, "no kernel can be compiled, because there is no nvcc at /nowhere/nvcc.");
 }
 
+TEST(GemmCompiler, AFailureWithoutAWordMayBeAFullDisk) {
+  const Folder folder;
+  const fs::path nvcc = folder.path / "nvcc";
+  std::ofstream(nvcc) << "#!/bin/sh\ntest $1 = --version\n";
+  fs::permissions(nvcc, fs::perms::owner_all);
+  const auto compiled = GemmCompiler(nvcc, {}, folder.path).compile({&kConfig, 1});
+  ASSERT_FALSE(compiled);
+  EXPECT_EQ(compiled.error().failure, GemmFailure::no_compiler);
+  EXPECT_TRUE(compiled.error().message.starts_with("nvcc failed and could not say why: the disk of " +
+                                                   folder.path.string() + " has "));
+}
+
 TEST(GemmCompiler, SaysWhereKernelsCannotBeKept) {
   const auto compiled = GemmCompiler("/nowhere/nvcc", {}, "/proc/kernels").compile({&kConfig, 1});
   ASSERT_FALSE(compiled);

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <iostream>
 #include <new>
 #include <numeric>
 #include <optional>
@@ -313,6 +314,14 @@ int run(const Options& options) {
   return 0;
 }
 
+/// The status, or that of an error where what was printed cannot be written.
+int written(int status) {
+  std::cout.flush();
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout) return status;
+  std::fprintf(stderr, "gemm: the output cannot be written: %s\n", std::strerror(errno));
+  return kNotVerified;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -372,11 +381,11 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kBadOptions;
+    return app.exit(error) == 0 ? written(0) : kBadOptions;
   }
 
   try {
-    return run(options);
+    return written(run(options));
   } catch (const std::invalid_argument& error) {
     std::fprintf(stderr, "gemm: %s\n", in_words_of_options(error.what(), options).c_str());
     return kBadOptions;

@@ -203,6 +203,14 @@ class WorkFolder {
   fs::path path_;
 };
 
+/// Why nvcc has failed without a word: what it says goes to the same disk as what it makes.
+std::string silent_failure(const std::string& folder) {
+  std::error_code ignored;
+  const uintmax_t left = fs::space(folder, ignored).available;
+  return "nvcc failed and could not say why: the disk of " + folder + " has " + std::to_string(left >> 20) +
+         " MiB left.";
+}
+
 GemmError no_compiler(std::string message) { return {GemmFailure::no_compiler, std::move(message)}; }
 
 /// Loads a library of kernels, for as long as the process lives.
@@ -268,6 +276,7 @@ GemmExpected<CompiledGemms> GemmCompiler::compile(std::span<const GemmConfig> co
   const std::optional<int> status = run(command, work / "output");
   if (status != 0) {
     const std::string output = contents_of(work / "output").value_or("");
+    if (output.empty()) return no_compiler(silent_failure(folder_));
     return GemmError{GemmFailure::bad_configuration, error_in(output)};
   }
   // The list and the library have names of their own until they are complete: another process may look for them.
