@@ -253,6 +253,7 @@ void add_matrix_transfers(InstructionSet& set) {
   loads.only_shared = true;
   InstructionTraits stores = loads;
   stores.memory = MemoryUse::stores;
+  loads.left_out_unread = true;
   set.add(
       "ldmatrix", [](Translation& t) { translate_matrix(t, false); }, loads, InstructionClass::memory);
   set.add("movmatrix", translate_movmatrix, kOrdinary, InstructionClass::other);

@@ -168,6 +168,7 @@ void translate_asynchronous_release(Translation& t) {
 InstructionTraits load_traits(const ptx::Instruction& instruction) {
   InstructionTraits traits = access_traits(instruction, AccessOrder::weak, MemoryUse::loads);
   traits.takes_wider_registers = true;
+  traits.left_out_unread = traits.order == AccessOrder::weak;
   return traits;
 }
 InstructionTraits store_traits(const ptx::Instruction& instruction) {

@@ -8,6 +8,7 @@
 
 #include "emulator/instructions/announcing_handlers.hpp"
 #include "emulator/instructions/traced_instructions.hpp"
+#include "emulator/instructions/unread_loads.hpp"
 #include "emulator/machine/instruction_set.hpp"
 #include "emulator/ptx/demangling.hpp"
 #include "emulator/scheduling/grid_parts.hpp"
@@ -29,6 +30,7 @@ std::unique_ptr<Kernel> Machine::translate(const ModuleImage& image, const ptx::
   KernelTranslator(*kernel, image, architecture_, instruction_set()).run();
   if (announces_memory_events_) observe(*kernel, announces_global_);
   if (announces_instructions_) trace_instructions(*kernel);
+  let_unread_loads_fail(*kernel);
   return kernel;
 }
 

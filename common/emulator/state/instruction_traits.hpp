@@ -124,6 +124,8 @@ struct InstructionTraits {
   Copies copies = Copies::none;
   /// Its addresses are of shared memory, whether it says so or not: ldmatrix, stmatrix.
   bool only_shared = false;
+  /// ptxas leaves it out where nothing reads its result.
+  bool left_out_unread = false;
   /// Its registers may be wider than its type (PTX ISA, "Operand Size Exceeding Instruction-Type Size").
   bool takes_wider_registers = false;
   /// Its first operand is no result, although it may be a register.

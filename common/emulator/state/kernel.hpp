@@ -84,6 +84,11 @@ struct TracedOp {
   const OpDetail* access = nullptr;  ///< an AccessDetail, or null when it accesses no memory
 };
 
+/// The handlers of a load that ptxas leaves out (unread_loads.cpp), without the one that lets it fail.
+struct UnreadLoad {
+  Handler full = nullptr, masked = nullptr;
+};
+
 /// What a jump back to an Op repeats (translation/loop_order.hpp).
 enum class LoopHead : uint8_t {
   none,
@@ -122,8 +127,9 @@ class Kernel {
   std::unordered_map<uint32_t, uint64_t> stored_constants;
   /// For the observed instructions that have registers in which wgmma works. By pc; `observed` points here.
   std::unordered_map<uint32_t, WarpgroupRegisters> warpgroup_registers;
-  std::vector<std::string> warpgroup_register_names;  ///< as in the PTX: "%f12"; by their numbers
-  bool announces_global = false;                      ///< weak accesses of global memory are announced, too
+  std::vector<std::string> warpgroup_register_names;      ///< as in the PTX: "%f12"; by their numbers
+  std::unordered_map<uint32_t, UnreadLoad> unread_loads;  ///< Ops of loads whose results nothing reads; by pc
+  bool announces_global = false;                          ///< weak accesses of global memory are announced, too
   bool has_async_proxy = false;  ///< some observed instruction accesses shared memory through the async proxy
   std::vector<std::unique_ptr<OpDetail>> details;
   std::vector<ConstantSlot> constants;

@@ -89,7 +89,30 @@ void FunctionTranslator::run() {
   end.opcode = "ret";
   translate(end);
   for (const auto& [pc, label] : patches_) kernel().code[pc].immediate = starts_.at(label);
+  find_unread_loads();
   set_order();
+}
+
+void FunctionTranslator::find_unread_loads() {
+  const std::vector<ptx::Instruction>& body = function().body;
+  std::vector<bool> is_read(function().registers.size());
+  const auto note = [&](ptx::RegisterId reg) { is_read[reg] = true; };
+  size_t results = 0;  // the first registers are those that a function returns
+  for (const ptx::Variable& result : function().returns) results += result.space == ptx::Space::reg ? 1 : 0;
+  std::fill_n(is_read.begin(), results, true);
+  for (size_t i = 0; i < body.size(); ++i) {
+    if (body[i].guarded) note(body[i].guard);
+    // The results of other instructions count as read, which is the safe side.
+    for (size_t k = traits_[i].left_out_unread ? 1 : 0; k < body[i].operands.size(); ++k) {
+      ptx::visit_registers(body[i].operands[k], note);
+    }
+  }
+  for (size_t i = 0; i < body.size(); ++i) {
+    if (!traits_[i].left_out_unread || body[i].operands.empty()) continue;
+    bool unread = true;
+    ptx::visit_registers(body[i].operands.front(), [&](ptx::RegisterId reg) { unread = unread && !is_read[reg]; });
+    for (uint32_t pc = starts_[i]; unread && pc < starts_[i + 1]; ++pc) kernel().unread_loads.try_emplace(pc);
+  }
 }
 
 void FunctionTranslator::set_order() {

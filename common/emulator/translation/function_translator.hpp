@@ -34,6 +34,8 @@ class FunctionTranslator {
   void translate(const ptx::Instruction& instruction);
   /// Ranks the function's Ops, once all are there.
   void set_order();
+  /// Takes note of the Ops that ptxas leaves out, because no instruction reads their results.
+  void find_unread_loads();
   /// Collects the registers that some instruction of the function writes long after it was issued.
   void find_late_results();
   /// Puts Ops before an instruction that wait for the late results that it names.

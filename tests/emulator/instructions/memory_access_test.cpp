@@ -22,9 +22,12 @@ class MemoryAccessTest : public KernelTest {
     return read<T>(address, input.size());
   }
 
+  /// What `body` is stopped for. Something reads the registers that it may have loaded to, so that it has to load.
   Diagnostic fault_of(const std::string& body, uint32_t threads = 1, const std::string& before = {}) {
     out = allocate<uint32_t>(64);
-    const LaunchResult result = launch(compile_body(body, before), {1, 1, 1}, {threads, 1, 1}, out);
+    Kernel& kernel =
+        compile_body(body + " xor.b32 %r9, %r1, %r2; xor.b32 %r9, %r4, %r9; xor.b64 %rd9, %rd1, %rd2;", before);
+    const LaunchResult result = launch(kernel, {1, 1, 1}, {threads, 1, 1}, out);
     EXPECT_TRUE(result.fault) << "no fault from " << body;
     kind = result.fault.value_or(FaultKind::launch_failure);
     return result.diagnostics.empty() ? Diagnostic{} : result.diagnostics[0];
@@ -400,7 +403,38 @@ TEST_F(MemoryAccessTest, ClearsSharedMemoryInBulk) {
   EXPECT_EQ(result, (std::vector<uint32_t>{0, 0, 3, 4}));
 }
 
-// ---- What is wrong -------------------------------------------------------------------------------------------------
+TEST_F(MemoryAccessTest, SkipsALoadFromNowhereWhoseResultNobodyReads) {
+  for (const char* load :
+       {"ld.global.u32 %r1, [%rd1];", "ld.global.v4.u32 {%r1, %r2, _, %r3}, [%out+4];", "ldu.global.u32 %r1, [%rd1];",
+        "@%p1 ld.u32 %r1, [%rd1];", "ld.shared.u32 %r1, [cell+300000];", "ld.global.nc.u32 _, [%rd1];",
+        "mov.u32 %r5, 2; ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r1, %r2, %r3, %r4}, [%r5];",
+        "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, [%rd1];"}) {
+    const std::string begin = std::string("mov.u64 %rd1, 0; setp.ne.u64 %p1, %rd1, 1; ") + load;
+    const std::string end = " st.global.u32 [%out], 7;";
+    EXPECT_EQ(run<uint32_t>(begin + end, {1, 2}, 32, ".shared .b32 cell;"), (std::vector<uint32_t>{7, 2})) << load;
+    if (std::string_view(load).find("%r1") == std::string_view::npos) continue;
+    fault_of(begin + " mov.b32 %r9, %r1;" + end, 32, ".shared .b32 cell;");
+    EXPECT_TRUE(kind == FaultKind::illegal_address || kind == FaultKind::misaligned_address) << load;
+  }
+}
+
+TEST_F(MemoryAccessTest, ExecutesAnUnreadLoadThatPtxasKeeps) {
+  for (const char* load : {"ld.volatile.global.u32 %r1, [%rd1];", "ld.acquire.gpu.global.u32 %r1, [%rd1];",
+                           "ld.mmio.relaxed.sys.global.u32 %r1, [%rd1];", "atom.global.add.u32 %r1, [%rd1], 1;"}) {
+    const LaunchResult result =
+        launch(compile_body(std::string("mov.u64 %rd1, 0; ") + load), {1, 1, 1}, {1, 1, 1}, allocate<uint32_t>(1));
+    EXPECT_EQ(result.fault, FaultKind::illegal_address) << load;
+  }
+  // A value that a function returns in a register is read by its caller.
+  Kernel& kernel = compile(R"(.func (.reg .u32 %got) get(.reg .u64 %from) { ld.global.u32 %got, [%from]; ret; }
+    .visible .entry k(.param .u64 out) {
+    .reg .b64 %out, %rd<3>; .reg .b32 %r<3>;
+    ld.param.u64 %out, [out]; mov.u64 %rd1, 0; call (%r1), get, (%rd1); st.global.u32 [%out], %r1; ret; })");
+  EXPECT_EQ(launch(kernel, {1, 1, 1}, {1, 1, 1}, allocate<uint32_t>(1)).fault, FaultKind::illegal_address);
+}
+
+// ---- What is wrong
+// -------------------------------------------------------------------------------------------------
 
 TEST_F(MemoryAccessTest, ReportsAReadPastTheEnd) {
   const Diagnostic fault = fault_of("ld.global.u32 %r1, [%out+260];");
@@ -497,6 +531,7 @@ TEST_F(MemoryAccessTest, ReportsTheSharedMemoryOfABlockThatHasExited) {
     mov.u32 %r1, %cluster_ctarank; setp.eq.u32 %p1, %r1, 0; @%p1 bra DONE;
     mov.u32 %r5, 0; LOOP: add.u32 %r5, %r5, 1; setp.lt.u32 %p2, %r5, 20000; @%p2 bra LOOP;
     mov.u32 %r2, cell; mapa.shared::cluster.u32 %r3, %r2, 0; ld.shared::cluster.u32 %r4, [%r3];
+    mov.u32 %r5, %r4;
     DONE: ret;)",
                                 ".shared .u32 cell;");
   const LaunchResult result = launch(kernel, {2, 1, 1}, {1, 1, 1}, allocate<uint32_t>(1));

@@ -377,10 +377,13 @@ void add_wmma(InstructionSet& set) {
   // A fragment's words are loaded and stored one by one.
   InstructionTraits transfers = kOrdinary;
   transfers.further_operations = InstructionClass::memory;
+  InstructionTraits loads = transfers;
+  loads.left_out_unread = true;
   // A product of 16 x 16 is two machine instructions of 16 x 8.
   InstructionTraits multiplies = kOrdinary;
   multiplies.machine_instructions = 2;
   set.add("wmma", translate_wmma, transfers, InstructionClass::free);
+  set.add("wmma.load", translate_wmma, loads, InstructionClass::free);
   set.add("wmma.mma", translate_wmma, multiplies, InstructionClass::warp_matrix);
 }
 
