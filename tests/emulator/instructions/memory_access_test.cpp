@@ -401,6 +401,14 @@ TEST_F(MemoryAccessTest, ClearsSharedMemoryInBulk) {
     ld.shared.v4.u32 {%r3, %r4, %r5, %r6}, [cell]; st.global.v4.u32 [%out], {%r3, %r4, %r5, %r6};)",
                                     {9, 9, 9, 9}, 1, ".shared .align 16 .b8 cell[16];");
   EXPECT_EQ(result, (std::vector<uint32_t>{0, 0, 3, 4}));
+  // Without a state space, an address of 32 bits is one of shared memory.
+  EXPECT_EQ(run<uint32_t>(R"(
+    st.shared.v2.u32 [cell], {1, 2}; st.shared.v2.u32 [cell+8], {3, 4};
+    mov.u32 %r2, cell; st.bulk.weak [%r2+8], 8, 0;
+    ld.shared.v4.u32 {%r3, %r4, %r5, %r6}, [cell]; st.global.v4.u32 [%out], {%r3, %r4, %r5, %r6};)",
+                          {9, 9, 9, 9}, 1, ".shared .align 16 .b8 cell[16];"),
+            (std::vector<uint32_t>{1, 2, 0, 0}));
+  EXPECT_TRUE(mentions(fault_of("mov.u32 %r1, 300000; st.bulk.weak [%r1], 8, 0;"), "shared memory"));
 }
 
 TEST_F(MemoryAccessTest, SkipsALoadFromNowhereWhoseResultNobodyReads) {

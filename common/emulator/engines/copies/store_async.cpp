@@ -148,7 +148,11 @@ void translate_store_bulk(Translation& t) {
   detail->alignment = 8;
   detail->bytes = 8;
   detail->count = 1;
-  set_address(t, *detail, t.operand(0), shared ? ptx::Space::shared : ptx::Space::none);
+  // ptxas takes a register of 32 bits for an address of shared memory, also where no state space is named (read from
+  // the machine code for sm_100a).
+  const ptx::Operand& memory = t.operand(0);
+  const bool narrow = !memory.list.empty() && size_of(t.register_type(memory.list[0])) == 4;
+  set_address(t, *detail, memory, shared || narrow ? ptx::Space::shared : ptx::Space::none);
   detail->size = lane_operand(t, t.operand(1), Type::u64);
   if (t.operand_count() > 2 && t.integer(t.operand(2), "the initial value") != 0) t.illegal("the value must be 0");
   t.emit(clear).detail = t.keep(std::move(detail));
