@@ -19,6 +19,9 @@ constexpr uint64_t kPieceBytes = uint64_t{16} << 20;
 /// Logs of reads may take this part of all memory.
 constexpr uint64_t kLogShare = 8;
 
+/// At the limit, this part of it is made free, so that looking through the record is worth it.
+constexpr uint64_t kFreedShare = 4;
+
 }  // namespace
 
 GlobalHistory::GlobalHistory() : works_(1), clusters_(1), sites_(1), records_(1) {}
@@ -43,7 +46,7 @@ uint32_t GlobalHistory::add_cluster(ClusterNote cluster) {
 
 uint32_t GlobalHistory::add_record(const GlobalRecord& record) {
   records_.push_back(record);
-  return static_cast<uint32_t>(records_.size()) - 1;
+  return first_record_ + static_cast<uint32_t>(records_.size()) - 1;
 }
 
 uint32_t GlobalHistory::add_site(SiteNote site) {
@@ -53,16 +56,25 @@ uint32_t GlobalHistory::add_site(SiteNote site) {
 }
 
 bool GlobalHistory::keep_to_limit() {
-  const uint64_t log_bytes = logged_bytes();
-  if (log_bytes > most_bytes_ / kLogShare) settle_all_logs();
-  if (shadow_.bytes() + records_.size() * sizeof(GlobalRecord) + log_bytes <= most_bytes_) return false;
-  shadow_.forget();
-  end_log();
+  if (logged_bytes() > most_bytes_ / kLogShare) settle_all_logs();
+  if (bytes() <= most_bytes_) return false;
   ended_logs_.clear();
   ended_bytes_ = 0;
-  records_.resize(1);
+  const uint64_t enough = most_bytes_ - most_bytes_ / kFreedShare;
+  while (!records_.empty() && bytes() > enough) {
+    const size_t older = (records_.size() + 1) / 2;
+    records_.erase(records_.begin(), records_.begin() + static_cast<std::ptrdiff_t>(older));
+    first_record_ += static_cast<uint32_t>(older);
+    shadow_.forget_before(first_record_);
+  }
+  if (bytes() > enough) {
+    shadow_.forget();
+    end_log();
+    ended_logs_.clear();
+    ended_bytes_ = 0;
+    has_forgotten_writes_ = true;
+  }
   records_.shrink_to_fit();
-  work_of_cluster_ = 0;
   ++times_forgotten_;
   return true;
 }
@@ -85,7 +97,7 @@ std::optional<machine::Diagnostic> GlobalHistory::accessed_by_work(const machine
   std::optional<machine::Diagnostic> finding;
   const auto check = [&](GlobalEntry past, uint64_t at) {
     if (past.record() == 0 || finding) return;
-    const GlobalRecord& before = records_[past.record()];
+    const GlobalRecord& before = record(past.record());
     const WorkNote& other = works_[clusters_[before.cluster].work];
     if (other.number == works_[work].number || is_before(other)) return;
     if (!reported_copies_.insert(fmt::format("{}/{}/{}", works_[work].name, other.name, sites_[before.site].line))

@@ -108,7 +108,9 @@ class GlobalHistory {
   uint32_t add_cluster(ClusterNote cluster);
   uint32_t add_record(const GlobalRecord& record);
   uint32_t add_site(SiteNote site);
-  GlobalRecord& record(uint32_t number) { return records_[number]; }
+  GlobalRecord& record(uint32_t number) { return records_[number - first_record_]; }
+  /// The lowest number of a record that is not forgotten.
+  uint32_t first_record() const { return first_record_; }
   const ClusterNote& cluster(uint32_t number) const { return clusters_[number]; }
   const WorkNote& work(uint32_t number) const { return works_[number]; }
   const SiteNote& site(uint32_t number) const { return sites_[number]; }
@@ -133,10 +135,12 @@ class GlobalHistory {
   /// Lets the cells learn of what this work has read.
   void settle_log();
 
-  /// Keeps to the limit of memory. Called between accesses; returns whether everything was forgotten.
+  /// Keeps to the limit of memory. Called between accesses; returns whether something was forgotten.
   bool keep_to_limit();
-  /// How often everything was forgotten: numbers of records from before mean nothing.
+  /// How often something was forgotten: numbers of records below `first_record` mean nothing.
   uint32_t times_forgotten() const { return times_forgotten_; }
+  /// Whether everything was, with which bytes nothing wrote: it was not enough to forget the accesses.
+  bool has_forgotten_writes() const { return has_forgotten_writes_; }
   uint64_t most_bytes() const { return most_bytes_; }
   /// Sets the limit, for tests.
   void limit(uint64_t bytes) { most_bytes_ = bytes; }
@@ -167,6 +171,7 @@ class GlobalHistory {
   };
   class Settling;
 
+  uint64_t bytes() const { return shadow_.bytes() + records_.size() * sizeof(GlobalRecord) + logged_bytes(); }
   void end_log();
   void drop_known_logs();
   void settle_all_logs();
@@ -176,12 +181,14 @@ class GlobalHistory {
   std::vector<SiteNote> sites_;
   std::unordered_map<std::string, uint32_t> lines_;  ///< numbers of the sites' lines
   std::vector<GlobalRecord> records_;
+  uint32_t first_record_ = 0;
   GlobalShadow shadow_;
   WorkStart current_;
   uint32_t first_cluster_ = 0;                       ///< of the current work
   uint32_t work_cluster_ = 0, work_of_cluster_ = 0;  ///< of a work that is no launch
   uint64_t most_bytes_ = GlobalShadow::kMostBytes;
   uint32_t times_forgotten_ = 0;
+  bool has_forgotten_writes_ = false;
   ReadLog log_;
   uint32_t log_number_ = 1;
   std::vector<EndedLog> ended_logs_;  ///< in the order of their works

@@ -38,14 +38,18 @@ GlobalMemoryCheck::State& GlobalMemoryCheck::state_of(ClusterRecord& cluster) {
   State& state = states_[cluster];
   history_->keep_to_limit();
   if (state.forgotten != history_->times_forgotten()) {
-    // The numbers of records that are kept here mean nothing any more.
+    // Numbers of records that are kept here may mean nothing any more.
     state.forgotten = history_->times_forgotten();
     for (WarpState& warp : state.warps) {
       warp.records = {};
       warp.answers = {};
     }
-    state.bulk_stores.clear();
-    state.operations.clear();
+    const auto is_forgotten = [this](uint32_t number) { return number < history_->first_record(); };
+    for (auto& [component, stores] : state.bulk_stores) {
+      std::erase_if(stores.open, is_forgotten);
+      for (std::vector<uint32_t>& group : stores.groups) std::erase_if(group, is_forgotten);
+    }
+    std::erase_if(state.operations, is_forgotten);
   }
   return state;
 }

@@ -1,5 +1,7 @@
 #include "emulator/checks/global_memory/global_shadow.hpp"
 
+#include <algorithm>
+
 namespace stagecraft::emulator::checks {
 
 using machine::Allocation;
@@ -43,6 +45,7 @@ GlobalAllocation* GlobalShadow::look_up(const machine::DeviceMemory& memory, uin
   made.tracks_writes = found->kind == AllocationKind::device && !has_forgotten_;
   made.pages.resize((found->size + GlobalAllocation::kPageBytes - 1) / GlobalAllocation::kPageBytes);
   made.uses.resize(made.pages.size());
+  made.all_written.resize(made.pages.size());
   made.serial = next_serial_++;
   return latest = &made;
 }
@@ -67,7 +70,11 @@ void GlobalShadow::drop_freed(const machine::DeviceMemory& memory) {
 }
 
 void GlobalShadow::make_page(GlobalAllocation& allocation, uint64_t number) {
-  allocation.pages[number] = std::make_unique<GlobalAllocation::Page>();
+  std::unique_ptr<GlobalAllocation::Page>& page = allocation.pages[number];
+  page = std::make_unique<GlobalAllocation::Page>();
+  if (allocation.all_written[number]) {
+    for (GlobalSector& sector : *page) sector.written = ~0u;
+  }
   bytes_ += sizeof(GlobalAllocation::Page);
 }
 
@@ -99,6 +106,56 @@ void GlobalShadow::release(GlobalAllocation& allocation) {
     for (GlobalSector& sector : *page) drop_parts(sector);
     bytes_ -= sizeof(GlobalAllocation::Page);
   }
+}
+
+void GlobalShadow::forget_before(uint32_t record) {
+  const auto is_kept = [record](GlobalEntry& entry) {
+    if (entry.record() < record) entry = {};
+    return entry.record() != 0;
+  };
+  const auto is_used = [&](GlobalCell& cell) {
+    const bool written = is_kept(cell.write), first = is_kept(cell.reads[0]), last = is_kept(cell.reads[1]);
+    if (!first) cell.reads = {cell.reads[1], {}};
+    return written || first || last;
+  };
+  for (auto& [address, allocation] : allocations_) {
+    for (size_t number = 0; number < allocation.pages.size(); ++number) {
+      std::unique_ptr<GlobalAllocation::Page>& page = allocation.pages[number];
+      if (page == nullptr) continue;
+      bool used = false, none_written = true;
+      for (GlobalSector& sector : *page) {
+        none_written = none_written && sector.written == 0;
+        if (sector.parts == 0) {
+          used = is_used(sector.cell) || used;
+          continue;
+        }
+        const SectorParts parts = parts_.of(sector);
+        bool part_used = false;
+        for (uint32_t i = 0; i < kSectorBytes >> parts.shift; ++i) part_used = is_used(parts.cells[i]) || part_used;
+        used = used || part_used;
+        if (part_used) continue;
+        drop_parts(sector);
+        sector.cell = {};
+      }
+      const bool all_written = is_all_written(allocation, number);
+      if (used || (allocation.tracks_writes && !all_written && !none_written)) continue;
+      allocation.all_written[number] = all_written;
+      page.reset();
+      bytes_ -= sizeof(GlobalAllocation::Page);
+    }
+  }
+}
+
+bool GlobalShadow::is_all_written(const GlobalAllocation& allocation, uint64_t number) {
+  const GlobalAllocation::Page* const page = allocation.pages[number].get();
+  if (page == nullptr) return allocation.all_written[number];
+  uint64_t left = std::min(allocation.size - number * GlobalAllocation::kPageBytes, GlobalAllocation::kPageBytes);
+  for (const GlobalSector& sector : *page) {
+    const uint32_t all = left >= kSectorBytes ? ~0u : (1u << left) - 1;
+    if ((all & ~sector.written) != 0) return false;
+    left -= std::min<uint64_t>(left, kSectorBytes);
+  }
+  return true;
 }
 
 void GlobalShadow::forget() {

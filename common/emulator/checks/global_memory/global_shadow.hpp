@@ -2,8 +2,8 @@
 //
 // Memory is divided into sectors of 32 bytes. A warp mostly accesses whole sectors, and one cell describes each of
 // them; a sector of which parts were accessed has cells of 4 bytes or of 1 (sector_parts.hpp). Pages of sectors are
-// made when they are first touched. When all of it takes more than a limit, everything is forgotten, and a sentence
-// says so.
+// made when they are first touched. When all of it takes more than a limit, the oldest accesses are forgotten, and a
+// sentence says so.
 #pragma once
 
 #include <array>
@@ -31,6 +31,7 @@ class GlobalAllocation {
   /// Whether all of its writes are seen, so that a byte that nothing wrote is known as such.
   bool tracks_writes = false;
   std::vector<std::unique_ptr<Page>> pages;
+  std::vector<bool> all_written;  ///< for each page that is not there, whether something has written all of it
   /// For each page, how the work that runs now may read it (GlobalHistory::PageUse); anything else: not asked yet.
   std::vector<uint32_t> uses;
   uint32_t conflicts = 0, conflicting_work = 0;  ///< logged reads of one work that had to be settled
@@ -96,7 +97,12 @@ class GlobalShadow {
   /// From now on one cell describes the sector.
   void drop_parts(GlobalSector& sector);
 
+  /// Whether something has written each byte of a page.
+  static bool is_all_written(const GlobalAllocation& allocation, uint64_t page);
+
   uint64_t bytes() const { return bytes_; }
+  /// Forgets the accesses whose records have lower numbers.
+  void forget_before(uint32_t record);
   /// Forgets all accesses, and which bytes nothing wrote.
   void forget();
   /// Drops the records of allocations that do not exist any more.

@@ -123,24 +123,16 @@ class GlobalHistory::Settling {
 };
 
 bool GlobalHistory::is_at_rest(const GlobalAllocation& allocation, uint64_t number) {
+  if (allocation.tracks_writes && !GlobalShadow::is_all_written(allocation, number)) return false;
   const GlobalAllocation::Page* const page = allocation.pages[number].get();
-  if (page == nullptr) return !allocation.tracks_writes;
-  if (allocation.tracks_writes) {
-    const uint64_t begin = number * GlobalAllocation::kPageBytes;
-    uint64_t left = std::min(allocation.size - begin, GlobalAllocation::kPageBytes);
-    for (const GlobalSector& sector : *page) {
-      const uint32_t all = left >= kSectorBytes ? ~0u : (1u << left) - 1;
-      if ((all & ~sector.written) != 0) return false;
-      left -= std::min<uint64_t>(left, kSectorBytes);
-    }
-  }
+  if (page == nullptr) return true;
   uint32_t known = 0;
   bool rests = true;
   shadow_.for_each_cell_of_page(*page, [&](const GlobalCell& cell) {
     if (cell.write.record() == known || !rests) return;
     known = cell.write.record();
     if (known == 0) return;
-    const uint32_t cluster = records_[known].cluster;
+    const uint32_t cluster = record(known).cluster;
     rests = !is_of_current_work(cluster) && is_before_wait(clusters_[cluster].work);
   });
   return rests;

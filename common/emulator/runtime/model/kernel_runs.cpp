@@ -83,14 +83,23 @@ class Replay {
   std::unique_ptr<machine::ChosenSchedule> choices_;
 };
 
-/// Says once that the record of global memory was too large.
-/// @param before  how often it was by the beginning of the launch.
-void tell_forgotten(Reporter& reporter, const checks::GlobalHistory& history, uint32_t before) {
-  if (before != 0 || history.times_forgotten() == 0) return;
+/// What the check of global memory has forgotten so far.
+struct Forgotten {
+  bool accesses, writes;
+  explicit Forgotten(const checks::GlobalHistory& history)
+      : accesses(history.times_forgotten() != 0), writes(history.has_forgotten_writes()) {}
+};
+
+/// Says once that the record of global memory was too large, and once more if all of it had to go.
+/// @param before  what was forgotten by the beginning of the launch.
+void tell_forgotten(Reporter& reporter, const checks::GlobalHistory& history, Forgotten before) {
+  const Forgotten now(history);
+  if (now.accesses == before.accesses && now.writes == before.writes) return;
   const std::string message = fmt::format(
-      "the check of global memory has forgotten the accesses so far, because its record has reached the limit of {} "
-      "MiB: races with them are not found, nor are reads of what nothing wrote",
-      history.most_bytes() >> 20);
+      "the check of global memory has forgotten {}, because its record has reached the limit of {} MiB: races with "
+      "them are not found{}",
+      now.writes ? "the accesses so far" : "the oldest accesses", history.most_bytes() >> 20,
+      now.writes ? ", nor are reads of what nothing wrote" : "");
   reporter.tell(fmt::format("stagecraft: {}\n", message), {{"kind", "global memory"}, {"message", message}});
 }
 
@@ -118,7 +127,7 @@ class KernelRun {
   Ended run() {
     const bool found_by_exploring = explore();
     Replay replay(settings_.schedule, launches_.count + 1);
-    const uint32_t forgotten = launches_.global_memory.times_forgotten();
+    const Forgotten forgotten(launches_.global_memory);
     machine::LaunchResult result = execute(replay.choices());
     const std::string report = report_findings(result.diagnostics);
     launches_.unread = {request_.kernel->display_name, std::move(result.unread)};

@@ -145,11 +145,53 @@ TEST_F(GlobalMemoryTest, SeesThatEachLaneHasFenced) {
 }
 
 TEST_F(GlobalMemoryTest, ForgetsWhenItsLimitIsReached) {
+  is_initialised = true;
   history.limit(1);
   const std::string body = kOwnWord + "ld.global.u32 %r1, [%rd1];\n";
   const uint32_t before = history.times_forgotten();
   expect_silence(run_alone(body + body + kOwnWord + "st.global.u32 [%rd1], 1;\n", {.threads = 32}));
   EXPECT_GT(history.times_forgotten(), before);
+}
+
+TEST_F(GlobalMemoryTest, ForgetsTheOldestAccessesAtItsLimit) {
+  constexpr uint64_t kBytes = uint64_t{8} << 20;
+  history.limit(kBytes * 2);
+  const auto fill = [&](uint32_t stream, WorkTime time, uint64_t address, uint64_t bytes) {
+    WorkStart start;  // it knows of no other stream
+    start.component = stream;
+    start.time = time;
+    start.known.raise(stream, time - 1);
+    history.begin(start, "cudaMemsetAsync", false);
+    return history.accessed_by_work(machine.memory(), address, bytes, true);
+  };
+  std::vector<uint64_t> parts;
+  for (uint32_t i = 0; i < 4; ++i) {
+    parts.push_back(allocate<uint8_t>(kBytes));
+    EXPECT_FALSE(fill(i + 1, 1, parts[i], kBytes - 8).has_value());  // the last 8 bytes stay unwritten
+    EXPECT_FALSE(fill(i + 1, 2, parts[i] + 1, 1).has_value());       // and single bytes have cells of their own
+  }
+  EXPECT_GT(history.times_forgotten(), 0u);
+  EXPECT_FALSE(history.has_forgotten_writes());
+  EXPECT_FALSE(fill(11, 1, parts[0], 64).has_value()) << "the oldest accesses are forgotten";
+  EXPECT_TRUE(fill(12, 1, parts[3], 64).has_value()) << "the latest are not";
+  // What was written stays known.
+  GlobalAllocation* const first = history.shadow().find(machine.memory(), parts[0]);
+  EXPECT_TRUE(first->tracks_writes);
+  EXPECT_EQ(history.shadow().sector(*first, 4096).written, ~0u);
+  EXPECT_EQ(history.shadow().sector(*first, kBytes - 32).written, 0x00ffffffu);
+}
+
+TEST_F(GlobalMemoryTest, ForgetsWhatIsWrittenIfThatAloneIsTooMuch) {
+  constexpr uint64_t kBytes = uint64_t{1} << 20;
+  const uint64_t address = allocate<uint8_t>(kBytes);
+  history.limit(kBytes / 2);
+  history.begin({}, "cudaMemset", false);
+  for (uint64_t at = 0; at < kBytes; at += GlobalAllocation::kPageBytes) {
+    EXPECT_FALSE(history.accessed_by_work(machine.memory(), address + at, 8, true).has_value());
+  }
+  EXPECT_TRUE(history.has_forgotten_writes());
+  EXPECT_FALSE(history.shadow().find(machine.memory(), address)->tracks_writes);
+  EXPECT_LE(history.shadow().bytes(), kBytes / 2);
 }
 
 /// What the log of reads must not change.
@@ -288,6 +330,7 @@ TEST(GlobalShadowTest, SplitsASectorAndJoinsItAgain) {
   GlobalAllocation allocation;
   allocation.size = 4096;
   allocation.pages.resize(1);
+  allocation.all_written.resize(1);
   uint32_t cells = 0;
   const auto count = [&](GlobalCell& cell, uint64_t, uint32_t, GlobalSector&) {
     cell.write = GlobalEntry{7};
