@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace stagecraft::emulator::machine {
 
@@ -25,11 +27,42 @@ constexpr const char* kSwizzleNames[kTensorSwizzles] = {
     "CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B"};
 constexpr uint8_t kSpans[kTensorSwizzles] = {0, 32, 64, 128, 128, 128, 128};
 
+constexpr const char* kEncoders[kTensorModes] = {"cuTensorMapEncodeTiled", "cuTensorMapEncodeIm2col",
+                                                 "cuTensorMapEncodeIm2colWide", "cuTensorMapEncodeIm2colWide"};
+
 constexpr uint64_t kStrideLimit = uint64_t{1} << 40;
 constexpr uint64_t kExtentLimit = uint64_t{1} << 32;
 
+/// Returns the rule that a map of pixels breaks beside those of boxes, or an empty string.
+std::string broken_rule_of_pixels(const TensorMap& map) {
+  if (map.rank < 3) return fmt::format("tensorRank is {}; im2col needs 3, 4 or 5", map.rank);
+  if (map.pixels < 1 || map.pixels > 1024) {
+    return fmt::format("pixelsPerColumn is {}; legal are 1 to 1024", map.pixels);
+  }
+  for (int i = 0; i < map.corners(); ++i) {
+    // The corners of all dimensions share 16 bits, 8 or 5 for each.
+    const int most = map.mode != TensorMode::pixels || map.rank == 3 ? 32767 : map.rank == 4 ? 127 : 15;
+    for (const auto& [name, corner] : {std::pair("Lower", map.lower[i]), std::pair("Upper", map.upper[i])}) {
+      if (corner >= -most - 1 && corner <= most) continue;
+      return fmt::format("pixelBox{}Corner of {} is {}; with rank {} legal are {} to {}", name, "WHD"[i], corner,
+                         map.rank, -most - 1, most);
+    }
+    const int64_t size = static_cast<int64_t>(map.extent(i + 1)) + map.upper[i] - map.lower[i];
+    if (size < 1) {
+      return fmt::format("the box of the pixels has a size of {} in {}: {} elements, lower corner {}, upper corner {}",
+                         size, "WHD"[i], map.extent(i + 1), map.lower[i], map.upper[i]);
+    }
+  }
+  const bool wide = map.mode != TensorMode::pixels;
+  if (wide && map.swizzle != TensorSwizzle::span_64 && map.swizzle != TensorSwizzle::span_128 &&
+      map.swizzle != TensorSwizzle::span_128_atom_32) {
+    return fmt::format("swizzle is {}; this mode has 64B, 128B and 128B_ATOM_32B", name_of(map.swizzle));
+  }
+  return {};
+}
+
 /// Returns the rule between fields of a map that is broken, or an empty string. The map's codes must be in range. Names
-/// are those of the arguments of cuTensorMapEncodeTiled.
+/// are those of the arguments of the function that encodes it.
 std::string broken_rule(const TensorMap& map) {
   const bool padded = is_padded(map.element);
   const bool slices_32 = map.interleave == TensorInterleave::slices_32;
@@ -60,28 +93,30 @@ std::string broken_rule(const TensorMap& map) {
       return fmt::format("globalStrides[{}] is {} bytes; it must be less than 2^40", i, map.strides[i]);
     }
   }
+  const bool is_box = map.mode == TensorMode::box;
+  const char* const inner_name = is_box ? "boxDim[0]" : "channelsPerPixel";
   for (int i = 0; i < map.rank; ++i) {
-    if (map.box[i] < 1 || map.box[i] > 256) {
-      return fmt::format("boxDim[{}] is {}; legal are 1 to 256", i, map.box[i]);
+    if ((is_box || i == 0) && (map.box[i] < 1 || map.box[i] > 256)) {
+      return fmt::format("{} is {}; legal are 1 to 256", i == 0 ? inner_name : fmt::format("boxDim[{}]", i),
+                         map.box[i]);
     }
     if (map.element_strides[i] < 1 || map.element_strides[i] > 8) {
       return fmt::format("elementStrides[{}] is {}; legal are 1 to 8", i, map.element_strides[i]);
     }
   }
   if (padded && map.box[0] != 128) {
-    return fmt::format("boxDim[0] is {}; for {} it must be 128", map.box[0], name_of(map.element));
+    return fmt::format("{} is {}; for {} it must be 128", inner_name, map.box[0], name_of(map.element));
   }
   const uint32_t inner = map.box[0] * bits_of(map.element) / 8;
   const uint32_t inner_shared = padded ? 128 : inner;  // bytes of the row in shared memory
   if (map.interleave == TensorInterleave::none) {
     if (map.box[0] * bits_of(map.element) % 128 != 0) {
       return fmt::format(
-          "boxDim[0] = {} elements of {} bits are {} bytes; without interleave the inner box must be a multiple of 16 "
-          "bytes",
-          map.box[0], bits_of(map.element), inner);
+          "{} = {} elements of {} bits are {} bytes; without interleave the inner box must be a multiple of 16 bytes",
+          inner_name, map.box[0], bits_of(map.element), inner);
     }
     if (const uint32_t span = span_of(map.swizzle); span != 0 && inner_shared > span) {
-      return fmt::format("boxDim[0] = {} elements are {} bytes, but {} allows an inner box of at most {} bytes",
+      return fmt::format("{} = {} elements are {} bytes, but {} allows an inner box of at most {} bytes", inner_name,
                          map.box[0], inner_shared, name_of(map.swizzle), span);
     }
   }
@@ -103,7 +138,7 @@ std::string broken_rule(const TensorMap& map) {
         "oobFill is CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA, which needs a floating-point data type, not {}",
         name_of(map.element));
   }
-  return {};
+  return is_box ? std::string() : broken_rule_of_pixels(map);
 }
 
 /// Names the fields that a map needs and that were never set; empty when there are none.
@@ -128,6 +163,7 @@ bool needs_blackwell(TensorSwizzle swizzle) { return swizzle >= TensorSwizzle::s
 }  // namespace
 
 const char* name_of(TensorElement element) { return kElementNames[static_cast<int>(element)]; }
+const char* encoder_of(TensorMode mode) { return kEncoders[static_cast<int>(mode)]; }
 const char* name_of(TensorSwizzle swizzle) { return kSwizzleNames[static_cast<int>(swizzle)]; }
 uint32_t bits_of(TensorElement element) { return kElementBits[static_cast<int>(element)]; }
 uint32_t span_of(TensorSwizzle swizzle) { return kSpans[static_cast<int>(swizzle)]; }
@@ -145,8 +181,13 @@ bool is_floating(TensorElement element) {
   }
 }
 
-EncodeResult encode_tiled(const TiledArguments& arguments, uint32_t compute_major) {
-  const auto refuse = [](std::string message) { return EncodeResult{kEncodeInvalidValue, std::move(message)}; };
+namespace {
+
+EncodeResult refuse(std::string message) { return {kEncodeInvalidValue, std::move(message)}; }
+
+/// Fills in and writes a map whose mode, and what is of that mode, the caller has set.
+EncodeResult encode(const TiledArguments& arguments, TensorMap map, uint32_t compute_major) {
+  const bool is_box = map.mode == TensorMode::box;
   const auto code_out_of_range = [&](const char* name, int value, int count) {
     return refuse(fmt::format("{} is {}; legal are 0 to {}", name, value, count - 1));
   };
@@ -178,10 +219,9 @@ EncodeResult encode_tiled(const TiledArguments& arguments, uint32_t compute_majo
                     "any case",
                     arguments.rank, arguments.rank - 1));
   }
-  if (arguments.box_dim == nullptr) return refuse("boxDim is null");
+  if (is_box && arguments.box_dim == nullptr) return refuse("boxDim is null");
   if (arguments.element_strides == nullptr) return refuse("elementStrides is null");
 
-  TensorMap map;
   map.mark = kTensorMapMark;
   map.address = arguments.global_address;
   map.rank = static_cast<uint8_t>(arguments.rank);
@@ -196,13 +236,15 @@ EncodeResult encode_tiled(const TiledArguments& arguments, uint32_t compute_majo
       return refuse(fmt::format("globalDim[{}] is {}; legal are 1 to 2^32 elements", i, extent));
     }
     map.last_index[i] = static_cast<uint32_t>(extent - 1);
-    if (arguments.box_dim[i] < 1 || arguments.box_dim[i] > 256) {
-      return refuse(fmt::format("boxDim[{}] is {}; legal are 1 to 256", i, arguments.box_dim[i]));
+    if (is_box) {
+      if (arguments.box_dim[i] < 1 || arguments.box_dim[i] > 256) {
+        return refuse(fmt::format("boxDim[{}] is {}; legal are 1 to 256", i, arguments.box_dim[i]));
+      }
+      map.box[i] = static_cast<uint16_t>(arguments.box_dim[i]);
     }
-    map.box[i] = static_cast<uint16_t>(arguments.box_dim[i]);
     uint32_t stride = arguments.element_strides[i];
-    // The chip ignores the first one unless the layout is interleaved.
-    if (i == 0 && map.interleave == TensorInterleave::none && (stride < 1 || stride > 8)) stride = 1;
+    // The chip ignores the first one unless the layout is interleaved; of pixels the driver checks it, too.
+    if (is_box && i == 0 && map.interleave == TensorInterleave::none && (stride < 1 || stride > 8)) stride = 1;
     if (stride < 1 || stride > 8) {
       return refuse(fmt::format("elementStrides[{}] is {}; legal are 1 to 8", i, stride));
     }
@@ -225,10 +267,37 @@ EncodeResult encode_tiled(const TiledArguments& arguments, uint32_t compute_majo
   return {};
 }
 
-EncodeResult encode_im2col() {
-  return {kEncodeNotSupported,
-          "not implemented: im2col tensor maps; the emulated GPU has the tiled ones "
-          "(cuTensorMapEncodeTiled)"};
+}  // namespace
+
+EncodeResult encode_tiled(const TiledArguments& arguments, uint32_t compute_major) {
+  return encode(arguments, TensorMap{}, compute_major);
+}
+
+EncodeResult encode_im2col(const Im2colArguments& arguments, uint32_t compute_major) {
+  TensorMap map;
+  map.mode = arguments.mode;
+  map.rank = static_cast<uint8_t>(std::clamp<uint32_t>(arguments.shared.rank, 3, 5));  // `encode` refuses others
+  if (map.mode != TensorMode::pixels && compute_major < 10) return refuse("exists from compute capability 10.0 on");
+  if (arguments.shared.rank < 3) {
+    return refuse(fmt::format("tensorRank is {}; im2col needs 3, 4 or 5", arguments.shared.rank));
+  }
+  if (arguments.lower_corner == nullptr) return refuse("pixelBoxLowerCorner is null");
+  if (arguments.upper_corner == nullptr) return refuse("pixelBoxUpperCorner is null");
+  const auto cut = [](int corner) { return static_cast<int16_t>(std::clamp(corner, -32768, 32767)); };
+  for (int i = 0; i < map.corners(); ++i) {
+    const int lower = arguments.lower_corner[i], upper = arguments.upper_corner[i];
+    if (lower != cut(lower) || upper != cut(upper)) {
+      return refuse(fmt::format("pixelBox{}Corner[{}] is {}; legal are -32768 to 32767",
+                                lower != cut(lower) ? "Lower" : "Upper", i, lower != cut(lower) ? lower : upper));
+    }
+    map.lower[i] = cut(lower);
+    map.upper[i] = cut(upper);
+  }
+  map.box[0] = static_cast<uint16_t>(std::min<uint32_t>(arguments.channels_per_pixel, 0xffff));
+  map.pixels = map.mode == TensorMode::wide_128
+                   ? uint16_t{128}
+                   : static_cast<uint16_t>(std::min<uint32_t>(arguments.pixels_per_column, 0xffff));
+  return encode(arguments.shared, map, compute_major);
 }
 
 TensorMap blank_tensor_map() {
@@ -245,7 +314,8 @@ std::string find_flaw(const TensorMap& map) {
            "the map as a `const __grid_constant__ CUtensorMap` parameter (or a pointer to a copy in device memory)?";
   }
   if (static_cast<int>(map.element) >= kTensorElements || static_cast<int>(map.swizzle) >= kTensorSwizzles ||
-      static_cast<int>(map.interleave) > 2 || static_cast<int>(map.fill) > 1) {
+      static_cast<int>(map.interleave) > 2 || static_cast<int>(map.fill) > 1 ||
+      static_cast<int>(map.mode) >= kTensorModes) {
     return "a field of the tensor map holds a code that does not exist";
   }
   if (const std::string names = unset_fields(map); !names.empty()) {

@@ -1,7 +1,8 @@
 // The tensor map: the description of a tensor in global memory, and of the box that a bulk tensor copy moves.
 //
 // Real maps are opaque 128-byte objects (CUtensorMap). These have our own format, with a mark by which other bytes are
-// recognised. The host encodes maps (cuTensorMapEncodeTiled), and kernels may change them (tensormap.replace).
+// recognised. The host encodes maps (cuTensorMapEncodeTiled, ...Im2col), and kernels may change those of boxes
+// (tensormap.replace).
 #pragma once
 
 #include <array>
@@ -47,8 +48,19 @@ inline constexpr int kTensorSwizzles = 7;
 enum class TensorInterleave : uint8_t { none, slices_16, slices_32 };
 enum class TensorFill : uint8_t { zero, nan };
 
+/// What a copy with the map moves: a box, or a column of pixels (PTX ISA, "im2col mode", "im2col::w modes").
+enum class TensorMode : uint8_t {
+  box,
+  pixels,    ///< .im2col, .im2col_no_offs
+  wide,      ///< .im2col::w
+  wide_128,  ///< .im2col::w::128
+};
+inline constexpr int kTensorModes = 4;
+
 const char* name_of(TensorElement element);  ///< "CU_TENSOR_MAP_DATA_TYPE_UINT8"
 const char* name_of(TensorSwizzle swizzle);
+/// Returns the function that encodes such maps: "cuTensorMapEncodeTiled".
+const char* encoder_of(TensorMode mode);
 /// Returns the size of an element in global memory, in bits.
 uint32_t bits_of(TensorElement element);
 bool is_floating(TensorElement element);
@@ -77,13 +89,18 @@ struct TensorMap {
   uint8_t reserved = 0;
   std::array<uint64_t, 4> strides{};         ///< bytes from one element of dimension i + 1 to the next
   std::array<uint32_t, 5> last_index{};      ///< elements of dimension i, minus 1
-  std::array<uint16_t, 5> box{};             ///< elements of the box
+  std::array<uint16_t, 5> box{};             ///< elements of the box; of pixels only [0], the channels
   uint16_t unset = 0;                        ///< of a map that began blank: a set of `field_bit`s, not yet replaced
   std::array<uint8_t, 5> element_strides{};  ///< n: every n-th element of the box is copied
-  std::array<uint8_t, 35> more_reserved{};
+  TensorMode mode = TensorMode::box;
+  std::array<int16_t, 3> lower{}, upper{};  ///< corners of the box that pixels are within, of W, H and D
+  uint16_t pixels = 0;                      ///< of a column
+  std::array<uint8_t, 20> more_reserved{};
   uint64_t mark = 0;
 
   uint64_t extent(int dimension) const { return uint64_t{last_index[dimension]} + 1; }
+  /// The dimensions that pixels of a column have corners for. The last dimension, N, has none, and channels neither.
+  int corners() const { return mode == TensorMode::pixels ? rank - 2 : mode == TensorMode::box ? 0 : 1; }
 };
 static_assert(sizeof(TensorMap) == 128 && offsetof(TensorMap, cleared) == 10);
 
@@ -109,7 +126,7 @@ struct EncodeResult {
   std::string message;  ///< which argument breaks which rule; empty on success
 };
 
-/// Arguments of cuTensorMapEncodeTiled, enums as their integers.
+/// Arguments of cuTensorMapEncodeTiled, enums as their integers; and of the others what they share with it.
 struct TiledArguments {
   void* tensor_map = nullptr;
   int data_type = 0;
@@ -129,8 +146,18 @@ struct TiledArguments {
 /// @param compute_major  of the emulated chip: some element types and swizzles exist from 10 on.
 EncodeResult encode_tiled(const TiledArguments& arguments, uint32_t compute_major = 10);
 
-/// Returns that cuTensorMapEncodeIm2col and cuTensorMapEncodeIm2colWide are not supported.
-EncodeResult encode_im2col();
+/// Arguments of cuTensorMapEncodeIm2col and cuTensorMapEncodeIm2colWide; `shared.box_dim` is not used.
+struct Im2colArguments {
+  TiledArguments shared;
+  const int* lower_corner = nullptr;  ///< of W, H and D, in this order; of the wide ones, of W
+  const int* upper_corner = nullptr;
+  uint32_t channels_per_pixel = 0;
+  uint32_t pixels_per_column = 0;
+  TensorMode mode = TensorMode::pixels;
+};
+
+/// Does the same for cuTensorMapEncodeIm2col and cuTensorMapEncodeIm2colWide.
+EncodeResult encode_im2col(const Im2colArguments& arguments, uint32_t compute_major = 10);
 
 /// Returns what is wrong with a map that a kernel uses; empty when it is legal. `map` may be any 128 bytes.
 std::string find_flaw(const TensorMap& map);

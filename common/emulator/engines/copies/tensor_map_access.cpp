@@ -167,6 +167,11 @@ Outcome replace(Fragment& fragment, const Op& op, LaneMask mask) {
     std::memcpy(static_cast<void*>(&map), place, sizeof map);
     if (is_blank(place)) map = blank_tensor_map();  // as Triton makes a map: of zeros, field by field
     if (map.mark != kTensorMapMark) throw Fault(FaultKind::illegal_instruction, "tensormap.replace: " + find_flaw(map));
+    if (map.mode != TensorMode::box) {
+      throw Fault(FaultKind::illegal_instruction,
+                  fmt::format("tensormap.replace.tile: the tensor map is one of {}", encoder_of(map.mode)),
+                  {"PTX has replacements in maps of cuTensorMapEncodeTiled only; let the host encode it again"});
+    }
     replace_field(map, detail, detail.value.at(fragment, lane));
     std::memcpy(place, &map, sizeof map);
   });

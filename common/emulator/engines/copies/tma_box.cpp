@@ -48,6 +48,12 @@ void TensorBox::measure() {
   row_count = 1;
   if (four_rows) {
     row_count = 4;
+  } else if (map.mode != TensorMode::box) {
+    row_count = map.pixels;
+    for (int i = 0; i < map.corners(); ++i) {
+      lowest[i] = map.lower[i] + offsets[i];
+      highest[i] = static_cast<int64_t>(map.last_index[i + 1]) + map.upper[i] + offsets[i];
+    }
   } else {
     for (int i = 1; i < map.rank; ++i) {
       count[i] = (map.box[i] + map.element_strides[i] - 1u) / map.element_strides[i];
@@ -63,7 +69,7 @@ void TensorBox::measure() {
 std::pair<uint64_t, uint64_t> TensorBox::inside_rows() const {
   const uint64_t first = map.address + static_cast<uint64_t>(start[0] * static_cast<int64_t>(bits_of(map.element)) / 8);
   std::pair<uint64_t, uint64_t> result{first, first};
-  if (four_rows) {
+  if (four_rows || map.mode != TensorMode::box) {
     result = {~uint64_t{0}, 0};
     for_each_row([&](uint32_t, bool inside, uint64_t address) {
       if (!inside) return;

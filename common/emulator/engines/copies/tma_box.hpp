@@ -1,10 +1,10 @@
 // The box of elements that one bulk tensor copy moves: where its rows are in global memory, where their 16-byte pieces
 // are in swizzled shared memory, and what is out of bounds.
 //
-// A row is the run of elements along dimension 0. In shared memory, row r of the box begins at linear offset r * pitch.
-// The pitch is the swizzle's span, or the row itself without a swizzle. Then the swizzle moves each 16-byte piece by
-// flipping bits of its absolute address (`swizzled`). This was measured on an H200 for the 32, 64 and 128-byte
-// swizzles, and follows the PTX ISA's tables for the others.
+// A row is the run of elements along dimension 0; of a column of pixels (im2col), the channels of one pixel. In shared
+// memory, row r of the box begins at linear offset r * pitch. The pitch is the swizzle's span, or the row itself
+// without a swizzle. Then the swizzle moves each 16-byte piece by flipping bits of its absolute address (`swizzled`).
+// This was measured on an H200 for the 32, 64 and 128-byte swizzles, and follows the PTX ISA's tables for the others.
 #pragma once
 
 #include <algorithm>
@@ -32,14 +32,16 @@ struct TensorBox {
   std::array<int64_t, kTensorMaximumRank> start{};  ///< of the box, innermost dimension first
   bool four_rows = false;                           ///< gather4, scatter4: `rows` are the indices of dimension 1
   std::array<int64_t, 4> rows{};
+  std::array<int64_t, 3> offsets{};  ///< im2col offsets of W, H and D, which `start` contains
 
   // Derived by `measure`.
   std::array<uint32_t, kTensorMaximumRank> count{};  ///< rows visited per dimension; [0] is not used
   uint32_t row_count = 0;
-  uint32_t row_bytes = 0;                     ///< of a row in global memory
-  uint32_t row_shared_bytes = 0;              ///< of a row in shared memory, without the gap up to the pitch
-  uint32_t pitch = 0;                         ///< from row to row in shared memory
-  uint32_t inside_first = 0, inside_end = 0;  ///< bytes of a row that are within dimension 0, as half-open range
+  uint32_t row_bytes = 0;                      ///< of a row in global memory
+  uint32_t row_shared_bytes = 0;               ///< of a row in shared memory, without the gap up to the pitch
+  uint32_t pitch = 0;                          ///< from row to row in shared memory
+  std::array<int64_t, 3> lowest{}, highest{};  ///< W, H and D of pixels, after the first
+  uint32_t inside_first = 0, inside_end = 0;   ///< bytes of a row that are within dimension 0, as half-open range
 
   void measure();
   /// Returns the bytes that the copy counts on a barrier: every element of the box, out of bounds or not, without gaps.
@@ -59,6 +61,8 @@ struct TensorBox {
   void for_each_row(Visit&& visit) const;
 
  private:
+  template <typename Visit>
+  void for_each_pixel(uint64_t first, Visit&& visit) const;
   uint32_t last_row_bytes() const { return map.swizzle == TensorSwizzle::none ? row_shared_bytes : pitch; }
 };
 
@@ -88,6 +92,7 @@ void TensorBox::for_each_row(Visit&& visit) const {
     }
     return;
   }
+  if (map.mode != TensorMode::box) return for_each_pixel(first, visit);
   if (map.rank == 1) return visit(0u, true, first);
   std::array<uint32_t, kTensorMaximumRank> index{};  // of dimension 2 and above
   for (uint32_t row = 0; row < row_count;) {
@@ -106,6 +111,29 @@ void TensorBox::for_each_row(Visit&& visit) const {
       visit(row, plane_inside && coordinate < extent, plane + coordinate * stride);
     }
     for (int i = 2; i < map.rank && ++index[i] == count[i]; ++i) index[i] = 0;
+  }
+}
+
+// As measured on an H200: a start between the steps of the traversal is kept, and each later row of the box begins at
+// its lower corner; N is stepped, too.
+template <typename Visit>
+void TensorBox::for_each_pixel(uint64_t first, Visit&& visit) const {
+  std::array<int64_t, kTensorMaximumRank> at = start;
+  for (uint32_t row = 0; row < row_count; ++row) {
+    bool inside = true;
+    uint64_t address = first;
+    for (int i = 1; i < map.rank; ++i) {
+      inside = inside && at[i] >= 0 && at[i] < static_cast<int64_t>(map.extent(i));
+      address += static_cast<uint64_t>(at[i]) * map.strides[i - 1];
+    }
+    visit(row, inside, address);
+    int i = 1;
+    for (; i <= map.corners(); ++i) {
+      at[i] += map.element_strides[i];
+      if (at[i] <= highest[i - 1]) break;
+      at[i] = lowest[i - 1];
+    }
+    if (i > map.corners()) at[map.rank - 1] += map.element_strides[map.rank - 1];
   }
 }
 

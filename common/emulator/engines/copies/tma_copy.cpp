@@ -25,10 +25,12 @@ struct TensorDetail : OpDetail {
   const char* what = "cp.async.bulk.tensor";
   int rank = 0;
   bool four_rows = false;  ///< gather4, scatter4
+  TensorMode mode = TensorMode::box;
   LaneOperand map;
   std::vector<LaneOperand> coordinates;
-  TargetOperands target;        ///< loads
-  SharedOperand shared_source;  ///< stores
+  std::vector<LaneOperand> offsets;  ///< im2colInfo
+  TargetOperands target;             ///< loads
+  SharedOperand shared_source;       ///< stores
   bool reduces = false;
   AtomicOperation operation = AtomicOperation::add;
 };
@@ -45,6 +47,41 @@ std::string spell_coordinates(const TensorBox& box, int count) {
   return text + "}";
 }
 
+/// Adds the offsets of a column of pixels to its start, and refuses what PTX does not define. An H200 stops a kernel
+/// for such coordinates, and takes an offset that is too large modulo a power of two.
+void place_pixels(const Fragment& fragment, uint32_t lane, const TensorDetail& detail, TensorBox& box) {
+  const TensorMap& map = box.map;
+  const bool wide = map.mode != TensorMode::pixels;
+  const auto offset = [&](size_t i) { return static_cast<int64_t>(detail.offsets[i].at(fragment, lane) & 0xffff); };
+  for (int i = 0; i < map.corners(); ++i) {
+    const int64_t at = box.start[i + 1], lowest = map.lower[i];
+    const int64_t highest = static_cast<int64_t>(map.last_index[i + 1]) + map.upper[i];
+    if (at > highest || (at < lowest && !wide)) {
+      refuse(detail, fmt::format("coordinate {} of {} is outside of the tensor map's box", at, "WHD"[i]),
+             {fmt::format("its corners are {} and, from the end of the dimension, {}: legal are {} to {}", lowest,
+                          map.upper[i], wide ? -0x8000'0000ll : lowest, highest)});
+    }
+  }
+  if (detail.offsets.empty()) return;
+  if (wide) {
+    if (offset(0) != 0) {
+      refuse(detail, fmt::format("not implemented: wHalo = {}", offset(0)),
+             {"PTX shows where halo pixels are by figures only; without a halo, 0, the mode is there"});
+    }
+    if (offset(1) > 31) refuse(detail, fmt::format("wOffset is {}; legal are 0 to 31", offset(1)));
+    box.offsets[0] = offset(1);
+  } else {
+    const int64_t most = map.rank == 3 ? 0xffff : map.rank == 4 ? 0xff : 0x1f;
+    for (int i = 0; i < map.corners(); ++i) {
+      box.offsets[i] = offset(static_cast<size_t>(i));
+      if (box.offsets[i] <= most) continue;
+      refuse(detail, fmt::format("offset {} of {}; with {} dimensions legal are 0 to {}", box.offsets[i], "WHD"[i],
+                                 map.rank, most));
+    }
+  }
+  for (int i = 0; i < map.corners(); ++i) box.start[i + 1] += box.offsets[i];
+}
+
 /// Returns the box that a lane's operands describe. Its map and coordinates are legal.
 TensorBox box_of(const Fragment& fragment, uint32_t lane, const TensorDetail& detail, bool store) {
   TensorBox box;
@@ -53,6 +90,13 @@ TensorBox box_of(const Fragment& fragment, uint32_t lane, const TensorDetail& de
   if (box.map.rank != detail.rank) {
     refuse(detail,
            fmt::format("the instruction is for {} dimension(s), the tensor map has {}", detail.rank, box.map.rank));
+  }
+  if (box.map.mode != detail.mode) {
+    refuse(detail, fmt::format("the tensor map is one of {}, and this form needs one of {}{}", encoder_of(box.map.mode),
+                               encoder_of(detail.mode),
+                               detail.mode == TensorMode::wide       ? " in mode W"
+                               : detail.mode == TensorMode::wide_128 ? " in mode W128"
+                                                                     : ""));
   }
   const auto coordinate = [&](size_t i) {
     return static_cast<int64_t>(static_cast<int32_t>(detail.coordinates[i].at(fragment, lane)));
@@ -68,6 +112,7 @@ TensorBox box_of(const Fragment& fragment, uint32_t lane, const TensorDetail& de
   } else {
     for (int i = 0; i < detail.rank; ++i) box.start[i] = coordinate(static_cast<size_t>(i));
   }
+  if (detail.mode != TensorMode::box) place_pixels(fragment, lane, detail, box);
   box.measure();
   if (!box.start_is_aligned()) {
     const std::string rule =
@@ -80,12 +125,19 @@ TensorBox box_of(const Fragment& fragment, uint32_t lane, const TensorDetail& de
     refuse(detail, fmt::format("first coordinate {} of the box", box.start[0]), {rule});
   }
   if (store) {
+    for (int i = 0; i < box.map.corners(); ++i) {
+      if (box.map.lower[i] >= 0) continue;
+      refuse(
+          detail, fmt::format("the tensor map's lower corner of {} is {}", "WHD"[i], box.map.lower[i]),
+          {"a store may reach over the tensor's end, where it is cut, but its box may not begin before its start, as "
+           "on an H200"});
+    }
     bool negative = false;
-    for (int i = 0; i < (detail.four_rows ? 1 : detail.rank); ++i) negative = negative || box.start[i] < 0;
+    const int bounded = detail.four_rows || detail.mode != TensorMode::box ? 1 : detail.rank;
+    for (int i = 0; i < bounded; ++i) negative = negative || box.start[i] < 0;
     for (const int64_t row : box.rows) negative = negative || row < 0;
     if (negative) {
-      refuse(detail,
-             fmt::format("negative coordinate in {}", spell_coordinates(box, detail.four_rows ? 1 : detail.rank)),
+      refuse(detail, fmt::format("negative coordinate in {}", spell_coordinates(box, bounded)),
              {"a store may reach over the tensor's end, where it is cut, but may not begin before its start"});
     }
   }
@@ -98,8 +150,9 @@ void check_rows(const Grid& grid, const TensorBox& box, bool write, const char* 
   throw Fault(FaultKind::illegal_address, fmt::format("{}: {}", what, problem),
               {fmt::format("the tensor map says: address 0x{:x}, {} elements in the innermost of {} dimension(s)",
                            box.map.address, box.map.extent(0), box.map.rank),
-               "check the extents and strides given to cuTensorMapEncodeTiled against the allocation, and that the "
-               "memory has not been freed"});
+               fmt::format("check the extents and strides given to {} against the allocation, and that the memory has "
+                           "not been freed",
+                           encoder_of(box.map.mode))});
 }
 
 SharedLayout layout_of(TensorSwizzle swizzle) {
@@ -253,14 +306,38 @@ int take_rank(Translation& t) {
   return name[0] - '0';
 }
 
-void take_mode(Translation& t, TensorDetail& detail, std::string_view four_rows) {
-  const auto mode =
-      t.modifiers.take_one_of({"tile", four_rows, "im2col", "im2col::w", "im2col::w::128", "im2col_no_offs"});
+/// Takes the mode, which decides how many coordinates and offsets there are.
+void take_mode(Translation& t, TensorDetail& detail, bool store) {
+  const auto mode = store ? t.modifiers.take_one_of({"tile", "tile::scatter4", "im2col_no_offs"})
+                          : t.modifiers.take_one_of({"tile", "tile::gather4", "im2col", "im2col::w", "im2col::w::128"});
   if (!mode || *mode == "tile") return;
-  if (*mode != four_rows) t.unsupported(fmt::format("not implemented: tensor copies in .{} mode", *mode));
-  require_sm_100(t, fmt::format(".{}", four_rows));
-  if (detail.rank != 2) t.illegal(fmt::format(".{} is for two dimensions", four_rows));
+  if (mode->starts_with("im2col")) {
+    if (detail.rank < 3) t.illegal(fmt::format(".{} is for three, four or five dimensions", *mode));
+    detail.mode = *mode == "im2col::w"        ? TensorMode::wide
+                  : *mode == "im2col::w::128" ? TensorMode::wide_128
+                                              : TensorMode::pixels;
+    if (detail.mode != TensorMode::pixels) require_sm_100(t, fmt::format(".{}", *mode));
+    return;
+  }
+  require_sm_100(t, fmt::format(".{}", *mode));
+  if (detail.rank != 2) t.illegal(fmt::format(".{} is for two dimensions", *mode));
   detail.four_rows = true;
+}
+
+/// Takes the operand behind those of all loads that im2col modes have: {offsets} of W, H and D, or {wHalo, wOffset}.
+/// Returns how many operands that is.
+size_t take_offsets(Translation& t, TensorDetail& detail, size_t index) {
+  if (detail.mode == TensorMode::box) return 0;
+  const size_t wanted = detail.mode == TensorMode::pixels ? static_cast<size_t>(detail.rank) - 2 : 2;
+  const ptx::Operand& operand = t.operand(index);
+  if (operand.kind != ptx::OperandKind::vector || operand.list.size() != wanted) {
+    t.illegal(fmt::format("operand {} must be {}", index + 1,
+                          detail.mode == TensorMode::pixels
+                              ? fmt::format("{} im2col offset(s) in braces, of W first", wanted)
+                              : "{wHalo, wOffset}"));
+  }
+  for (const ptx::Operand& offset : operand.list) detail.offsets.push_back(lane_operand(t, offset, Type::u16));
+  return 1;
 }
 
 }  // namespace
@@ -278,7 +355,7 @@ void translate_tensor_copy(Translation& t, bool reduction) {
 
   if (destination == "global") {
     if (source != "shared::cta" && source != "shared") t.illegal("the source of a tensor store is .shared::cta");
-    take_mode(t, *detail, "tile::scatter4");
+    take_mode(t, *detail, true);
     t.modifiers.require("bulk_group");
     const size_t operands = 2u + take_cache_hint(t);
     if (t.operand_count() != operands) t.illegal(fmt::format("a tensor store takes {} operands here", operands));
@@ -290,18 +367,19 @@ void translate_tensor_copy(Translation& t, bool reduction) {
 
   if (reduction) t.illegal("a tensor reduction goes from .shared::cta to .global");
   if (source != "global") t.illegal("a tensor copy goes from .global to shared memory or from .shared::cta to .global");
-  take_mode(t, *detail, "tile::gather4");
+  take_mode(t, *detail, false);
   t.modifiers.require("mbarrier::complete_tx::bytes");
   if (const auto group = t.modifiers.take_one_of({"cta_group::1", "cta_group::2"})) {
     require_sm_100(t, fmt::format(".{}", *group));
     detail->target.cta_group = *group == "cta_group::2" ? 2 : 1;
   }
   const bool multicast = destination == "shared::cluster" && t.modifiers.take("multicast::cluster");
-  const size_t operands = 3u + multicast + take_cache_hint(t);
+  const size_t before = 3u + take_offsets(t, *detail, 3);
+  const size_t operands = before + multicast + take_cache_hint(t);
   if (t.operand_count() != operands) {
     t.illegal(
-        fmt::format("a tensor load takes {} operands here: destination, map with coordinates, mbarrier, then mask "
-                    "and policy where given",
+        fmt::format("a tensor load takes {} operands here: destination, map with coordinates, mbarrier, then offsets, "
+                    "mask and policy where given",
                     operands));
   }
   const SharedScope scope = scope_of(destination);
@@ -310,7 +388,7 @@ void translate_tensor_copy(Translation& t, bool reduction) {
   take_map(t, *detail, 1);
   detail->target.barrier =
       shared_operand(t, t.operand(2), detail->target.cta_group == 2 ? SharedScope::cluster : scope);
-  if (multicast) detail->target.multicast_mask = lane_operand(t, t.operand(3), Type::b16);
+  if (multicast) detail->target.multicast_mask = lane_operand(t, t.operand(before), Type::b16);
   t.emit(load).detail = t.keep(std::move(detail));
 }
 
@@ -320,8 +398,8 @@ void translate_tensor_prefetch(Translation& t) {
   detail->rank = take_rank(t);
   t.modifiers.require("L2");
   t.modifiers.require("global");
-  take_mode(t, *detail, "tile::gather4");
-  const size_t operands = 1u + take_cache_hint(t);
+  take_mode(t, *detail, false);
+  const size_t operands = 1u + take_offsets(t, *detail, 1) + take_cache_hint(t);
   if (t.operand_count() != operands) t.illegal(fmt::format("a tensor prefetch takes {} operand(s) here", operands));
   take_map(t, *detail, 0);
   t.emit(prefetch).detail = t.keep(std::move(detail));

@@ -46,18 +46,43 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType data_type,
   });
 }
 
-CUresult cuTensorMapEncodeIm2col(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
-                                 const cuuint64_t*, const int*, const int*, cuuint32_t, cuuint32_t, const cuuint32_t*,
-                                 CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
-                                 CUtensorMapFloatOOBfill) {
-  return encode("cuTensorMapEncodeIm2col", [](State&) { return machine::encode_im2col(); });
+CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataType data_type, cuuint32_t rank, void* address,
+                                 const cuuint64_t* dimensions, const cuuint64_t* strides, const int* lower_corner,
+                                 const int* upper_corner, cuuint32_t channels, cuuint32_t pixels,
+                                 const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
+                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
+                                 CUtensorMapFloatOOBfill fill) {
+  return encode("cuTensorMapEncodeIm2col", [&](State& state) {
+    return machine::encode_im2col({{map, data_type, rank, reinterpret_cast<uint64_t>(address), dimensions, strides,
+                                    nullptr, element_strides, interleave, swizzle, promotion, fill},
+                                   lower_corner,
+                                   upper_corner,
+                                   channels,
+                                   pixels},
+                                  state.architecture().major);
+  });
 }
 
-CUresult cuTensorMapEncodeIm2colWide(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
-                                     const cuuint64_t*, int, int, cuuint32_t, cuuint32_t, const cuuint32_t*,
-                                     CUtensorMapInterleave, CUtensorMapIm2ColWideMode, CUtensorMapSwizzle,
-                                     CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
-  return encode("cuTensorMapEncodeIm2colWide", [](State&) { return machine::encode_im2col(); });
+CUresult cuTensorMapEncodeIm2colWide(CUtensorMap* map, CUtensorMapDataType data_type, cuuint32_t rank, void* address,
+                                     const cuuint64_t* dimensions, const cuuint64_t* strides, int lower_corner,
+                                     int upper_corner, cuuint32_t channels, cuuint32_t pixels,
+                                     const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
+                                     CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle swizzle,
+                                     CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
+  return encode("cuTensorMapEncodeIm2colWide", [&](State& state) -> machine::EncodeResult {
+    if (mode != CU_TENSOR_MAP_IM2COL_WIDE_MODE_W && mode != CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128) {
+      return {machine::kEncodeInvalidValue, "mode is none of CU_TENSOR_MAP_IM2COL_WIDE_MODE_W and _W128"};
+    }
+    return machine::encode_im2col(
+        {{map, data_type, rank, reinterpret_cast<uint64_t>(address), dimensions, strides, nullptr, element_strides,
+          interleave, swizzle, promotion, fill},
+         &lower_corner,
+         &upper_corner,
+         channels,
+         pixels,
+         mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W ? machine::TensorMode::wide : machine::TensorMode::wide_128},
+        state.architecture().major);
+  });
 }
 
 CUresult cuTensorMapReplaceAddress(CUtensorMap* map, void* address) {

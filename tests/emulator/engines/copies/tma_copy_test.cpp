@@ -419,9 +419,13 @@ TEST_F(TensorCopyTest, RefusesByNameWhatItDoesNotDo) {
     }
   };
   refuses(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [tile], [%rd0, {0, 0, "
+      "cp.async.bulk.tensor.2d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [tile], [%rd0, {0, 0}], "
+      "[bar], {%h1};",
+      ".im2col is for three, four or five dimensions");
+  refuses(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [tile], [%rd0, {0, 0, 0, "
       "0}], [bar], {%h1};",
-      "not implemented: tensor copies in .im2col mode");
+      "operand 4 must be 2 im2col offset(s) in braces, of W first");
   refuses(
       "cp.async.bulk.tensor.2d.shared::cta.global.multicast::cluster.mbarrier::complete_tx::bytes [tile], [%rd0, "
       "{0, 0}], [bar], %h1;",
