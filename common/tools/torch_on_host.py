@@ -7,8 +7,9 @@ usage: ./stagecraft run python3 common/tools/torch_on_host.py PROGRAM.py [ARGUME
 PyTorch's own kernels are machine code in its wheel, which the emulated GPU cannot run; it can run what Triton compiles.
 Here tensors stay on the device "cuda", and an operation of PyTorch on them (torch.rand, +, @, softmax, ...) copies its
 operands to the host, computes there and copies the result back. So a program that calls kernels of Triton and compares
-with PyTorch needs no change. Allocations and views are the device's own. Triton times a configuration of a kernel by one
-run instead of a tenth of a second of them, between which it would clear a cache that is not there.
+with PyTorch needs no change. Allocations and views are the device's own, and operators of other libraries
+(torch.library.custom_op, TORCH_LIBRARY_IMPL for CUDA) are called with tensors of the device. Triton times a configuration
+of a kernel by one run instead of a tenth of a second of them, between which it would clear a cache that is not there.
 
 A program can also do this itself: `with HostOperations(): ...`. Needs PyTorch with CUDA 13.
 """
@@ -36,6 +37,10 @@ def _on_device(value: object) -> bool:
     if isinstance(value, torch.Tensor):
         return value.is_cuda
     return isinstance(value, torch.device) and value.type == "cuda"
+
+
+def _is_pytorch_own(operation: torch._ops.OpOverload) -> bool:
+    return operation.namespace in ("aten", "prims")
 
 
 def _touches_elements(operation: torch._ops.OpOverload) -> bool:
@@ -108,7 +113,12 @@ class HostOperations(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if not any(map(_on_device, tree_flatten((args, kwargs))[0])) or not _touches_elements(func):
+        is_on_device = any(map(_on_device, tree_flatten((args, kwargs))[0]))
+        if is_on_device and not _is_pytorch_own(func):
+            # Its kernel for the device is called at once, so that what this does with PyTorch comes back here.
+            with self:
+                return func.redispatch(torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA), *args, **kwargs)
+        if not is_on_device or not _touches_elements(func):
             return func(*args, **kwargs)
         copies = _Copies()
 

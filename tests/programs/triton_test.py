@@ -62,6 +62,16 @@ kernel = add[(4,)](x, y, out, 1000, BLOCK=256)
 torch.testing.assert_close(out, x + y, rtol=0, atol=0)
 assert kernel.n_regs > 0
 
+@torch.library.custom_op("stagecraft_test::add_one", mutates_args=())
+def add_one(x: torch.Tensor) -> torch.Tensor:
+    assert x.is_cuda
+    sum = torch.empty_like(x)
+    add[(4,)](x, torch.ones_like(x), sum, 1000, BLOCK=256)  # PyTorch's ones_like is computed on the host
+    return sum
+
+
+torch.testing.assert_close(add_one(x), x + 1, rtol=0, atol=0)
+
 calls = []
 times = triton.testing.do_bench(lambda: calls.append(1), quantiles=[0.5, 0.2, 0.8])
 assert len(calls) == 1 and len(times) == 3, "a timed configuration runs once"
