@@ -115,8 +115,9 @@ __host__ __device__ constexpr bool is_legal_scale_id(const Mma& mma, int id) {
 
 /// The word that says to `tcgen05.mma` what to compute. An MMA that the tensor core does not have does not compile.
 ///
-/// Source: PTX ISA, "Tensorcore 5th Generation Instructions: instruction descriptor"; the multiples of N are CUTLASS's
-/// (cute/arch/mma_sm100_umma.hpp), stricter than the manual's where M is 128.
+/// Source: PTX ISA, "Tensorcore 5th Generation Instructions: instruction descriptor". Where M is 128, the manual and
+/// CUTLASS (cute/arch/mma_sm100_umma.hpp) also have steps of 8 in N, the latter not for A in tensor memory; here they
+/// are of 16.
 template <Mma Instruction>
 consteval uint32_t instruction_descriptor() {
   constexpr Mma mma = Instruction;
