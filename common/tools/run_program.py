@@ -230,12 +230,19 @@ def run_and_write_sarif(command: list, environment: dict) -> int:
     if process == 0:
         become(command, {**environment, "STAGECRAFT_REPORT": "json", "STAGECRAFT_REPORT_FILE": lines})
     os.closerange(build_folder.LOCK, build_folder.LOCK + 1)   # the other has it, until it has begun
+
+    def hand_on(number, _):
+        """The program ends with a report, which belongs into the file. Ctrl-C reaches it, too, and a second signal would be
+        one too many: it gets this one if it is still there in half a second."""
+        signal.signal(signal.SIGALRM, lambda *_: os.kill(process, number))
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+
     try:
-        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-            signal.signal(signal.SIGINT, lambda *_: None)   # Ctrl-C is the program's: it ends with a report, which belongs into the file
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, lambda number, _: sys.exit(128 + number))
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, hand_on)
         _, ended = os.waitpid(process, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
         status = os.WEXITSTATUS(ended) if os.WIFEXITED(ended) else 128 + os.WTERMSIG(ended)
         # Without a file, to stderr.
         written = subprocess.run([sys.executable, str(ROOT / "common/tools/write_sarif.py"), lines, *filter(None, [sarif])],

@@ -423,13 +423,19 @@ class CommandTest(TemporaryFolderTest):
         file, program = self.folder / "reports.sarif", self.folder / "endless"
         report = json.dumps({"kind": "race", "message": "as before"})
         write_script(program, f"echo '{report}' >$STAGECRAFT_REPORT_FILE", 'printf "{" >>$STAGECRAFT_REPORT_FILE', "echo ready", "exec sleep 60")
+        for number, send in ((signal.SIGINT, os.killpg), (signal.SIGINT, os.kill), (signal.SIGTERM, os.kill)):   # the first as a terminal
+            self.check_interrupted_sarif(file, program, number, send)
+
+    def check_interrupted_sarif(self, file: pathlib.Path, program: pathlib.Path, number: int, send):
+        file.unlink(missing_ok=True)
         with subprocess.Popen([ROOT / "stagecraft", "run", "--report=sarif", "--report-file", file, program], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, start_new_session=True,
-                              env={**os.environ, **self.settings, "TMPDIR": str(self.folder)}) as running:
+                              env={**os.environ, **self.settings, "TMPDIR": str(self.folder)},
+                              preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)) as running:
             self.assertEqual(running.stdout.readline(), "ready\n")
-            os.killpg(running.pid, signal.SIGINT)   # as a terminal does
+            send(running.pid, number)
             running.communicate(timeout=20)
-        self.assertEqual(running.returncode, 130)
+        self.assertEqual(running.returncode, 128 + number)
         results = json.loads(file.read_text(encoding="utf-8"))["runs"][0]["results"]
         self.assertEqual([result["ruleId"] for result in results], ["race"])
         self.assertEqual({path.name for path in self.folder.iterdir()}, {"endless", "reports.sarif"})

@@ -295,6 +295,17 @@ class SignalTest(SituationTest):
         self.environment["SLOW"] = "0"
         self.assertEqual(self.call("prepare-run").returncode, 0)
 
+    def test_while_the_gemm_compiles_a_kernel(self):
+        self.set_up()
+        begun = self.build / "begun"
+        self.write(self.build / "gemm", f"#!/bin/sh\n{self.root}/toolkit/bin/nvcc\n")
+        self.write(self.root / "toolkit/bin/nvcc", f"#!/bin/sh\ntouch {begun}\nsleep 30\n")
+        for number, whole_group in ((signal.SIGINT, True), (signal.SIGTERM, False)):
+            process = self.start("gemm")
+            self.wait_for(begun.exists)
+            begun.unlink()
+            self.check(process, number, whole_group, "")
+
     def test_while_it_waits_for_another(self):
         self.set_up()
         self.work(20)
