@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -94,6 +96,18 @@ TEST(GemmCompiler, AFailureWithoutAWordMayBeAFullDisk) {
   EXPECT_EQ(compiled.error().failure, GemmFailure::no_compiler);
   EXPECT_TRUE(compiled.error().message.starts_with("nvcc failed and could not say why: the disk of " +
                                                    folder.path.string() + " has "));
+}
+
+TEST(GemmCompiler, RemovesWhatAnInterruptedProcessHasLeft) {
+  const Folder folder;
+  for (const char* name : {"work.old", "work.new", "kept.old"}) {
+    fs::create_directory(folder.path / name);
+    const auto age = std::chrono::hours(std::string_view(name).ends_with("old") ? 2 : 0);
+    fs::last_write_time(folder.path / name, fs::file_time_type::clock::now() - age);
+  }
+  EXPECT_FALSE(GemmCompiler("/nowhere/nvcc", {}, folder.path).compile({&kConfig, 1}));
+  EXPECT_FALSE(fs::exists(folder.path / "work.old"));
+  EXPECT_TRUE(fs::exists(folder.path / "work.new") && fs::exists(folder.path / "kept.old"));
 }
 
 TEST(GemmCompiler, SaysWhereKernelsCannotBeKept) {

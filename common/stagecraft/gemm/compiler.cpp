@@ -179,12 +179,18 @@ std::optional<std::string> digest_of(const std::vector<std::string>& files) {
   return digest.text();
 }
 
-/// A new folder beside those of other processes, which is deleted in the end.
+/// A new folder beside those of other processes, which is deleted in the end; and so are those that processes have left
+/// that were interrupted an hour ago or earlier.
 class WorkFolder {
  public:
   explicit WorkFolder(const fs::path& parent) {
     std::error_code ignored;
     fs::create_directories(parent, ignored);
+    const auto an_hour_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
+    for (const auto& entry : fs::directory_iterator(parent, ignored)) {
+      if (!entry.path().filename().string().starts_with("work.")) continue;
+      if (entry.last_write_time(ignored) < an_hour_ago) fs::remove_all(entry.path(), ignored);
+    }
     std::string name = (parent / "work.XXXXXX").string();
     if (mkdtemp(name.data()) != nullptr) path_ = name;
   }
