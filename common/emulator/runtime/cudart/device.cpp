@@ -46,11 +46,13 @@ cudaError_t cudaGetLastError(void) { return take_last_error(); }
 cudaError_t cudaPeekAtLastError(void) { return peek_last_error(); }
 
 const char* cudaGetErrorName(cudaError_t error) {
+  State::instance().refused_work.asked_about(driver_error(error));
   const char* name = error_name(error);
   return name == nullptr ? "unrecognized error code" : name;
 }
 
 const char* cudaGetErrorString(cudaError_t error) {
+  State::instance().refused_work.asked_about(driver_error(error));
   const char* text = error_text(error);
   return text == nullptr ? "unrecognized error code" : text;
 }

@@ -43,7 +43,7 @@ cudaError_t run_conditional(const ConditionalWork& work, cudaStream_t stream) {
   while (true) {
     uint32_t value = 0;
     cudaError_t error =
-        run_call("cudaGraphLaunch", Needs::device, [&](State& state) { value = condition(state.graphs, work.handle); });
+        run_call("cudaGraphLaunch", Needs::launch, [&](State& state) { value = condition(state.graphs, work.handle); });
     if (error != cudaSuccess) return error;
     const bool is_switch = work.type == cudaGraphCondTypeSwitch;
     const bool is_while = work.type == cudaGraphCondTypeWhile;
@@ -59,7 +59,7 @@ cudaError_t run_conditional(const ConditionalWork& work, cudaStream_t stream) {
 /// thread that calls CUDA.
 cudaError_t run_graph(const Graph& graph, cudaStream_t stream) {
   std::vector<GraphNode*> order;
-  cudaError_t error = run_call("cudaGraphLaunch", Needs::device, [&](State& state) {
+  cudaError_t error = run_call("cudaGraphLaunch", Needs::launch, [&](State& state) {
     order = graph.order();
     for (const Condition& each : graph.conditions) {
       if (each.is_assigned) {
@@ -78,7 +78,7 @@ cudaError_t run_graph(const Graph& graph, cudaStream_t stream) {
     } else if (const auto* conditional = std::get_if<ConditionalWork>(&node->work)) {
       error = run_conditional(*conditional, stream);
     } else {
-      error = run_call("cudaGraphLaunch", Needs::device, [&](State& state) {
+      error = run_call("cudaGraphLaunch", Needs::launch, [&](State& state) {
         perform(state, state.streams.require(stream), node->work, /*in_graph=*/true);
       });
     }
@@ -131,7 +131,7 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t stream) {
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   std::shared_ptr<GraphExecutable> found;
   bool is_captured = false;
-  const cudaError_t error = run_call("cudaGraphLaunch", Needs::device, [&](State& state) {
+  const cudaError_t error = run_call("cudaGraphLaunch", Needs::launch, [&](State& state) {
     Stream& target = state.streams.require_for_work(stream);
     found = state.graphs.require_executable(executable);
     is_captured = target.capture != nullptr;

@@ -10,20 +10,20 @@ extern "C" {
 
 cudaError_t cudaLaunchKernel(const void* func, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
                              cudaStream_t stream) {
-  return run_call("cudaLaunchKernel", Needs::device, [&](State& state) {
+  return run_call("cudaLaunchKernel", Needs::launch, [&](State& state) {
     submit(state, prepare_launch(state, func, plain_configuration(grid, block, shared_bytes, stream), arguments));
   });
 }
 
 cudaError_t cudaLaunchCooperativeKernel(const void* func, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
                                         cudaStream_t stream) {
-  return run_call("cudaLaunchCooperativeKernel", Needs::device, [&](State& state) {
+  return run_call("cudaLaunchCooperativeKernel", Needs::launch, [&](State& state) {
     submit(state, prepare_launch(state, func, plain_configuration(grid, block, shared_bytes, stream, true), arguments));
   });
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* func, void** arguments) {
-  return run_call("cudaLaunchKernelExC", Needs::device, [&](State& state) {
+  return run_call("cudaLaunchKernelExC", Needs::launch, [&](State& state) {
     submit(state, prepare_launch(state, func, read_configuration(*required(config, "config")), arguments));
   });
 }

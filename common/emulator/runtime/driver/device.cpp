@@ -25,12 +25,14 @@ CUresult cuDriverGetVersion(int* version) {
 
 CUresult cuGetErrorName(CUresult error, const char** name) {
   if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  State::instance().refused_work.asked_about(error);
   *name = driver_error_name(error);
   return *name != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuGetErrorString(CUresult error, const char** text) {
   if (text == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  State::instance().refused_work.asked_about(error);
   *text = driver_error_text(error);
   return *text != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

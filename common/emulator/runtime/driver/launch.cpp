@@ -12,7 +12,7 @@ namespace {
 /// Launches with `kernelParams` or, when that is null, with the buffer that `extra` describes.
 CUresult launch_for(const char* name, CUfunction function, const std::function<LaunchConfiguration()>& configuration,
                     void** parameters, void** extra) {
-  return run_driver_call(name, Needs::device, [&](State& state) {
+  return run_driver_call(name, Needs::launch, [&](State& state) {
     submit(state, prepare_launch(state, function, configuration(), parameters, extra));
   });
 }

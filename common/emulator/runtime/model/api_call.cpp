@@ -52,6 +52,11 @@ cudaError_t run_body(State& state, Needs needs, const std::function<void(State&)
   }
 }
 
+void note_refusal(State& state, Needs needs, CUresult error) {
+  // After a kernel was stopped, which is reported, nothing else is launched.
+  if (error != CUDA_SUCCESS && needs == Needs::launch && !state.fault()) state.refused_work.add(error);
+}
+
 }  // namespace
 
 cudaError_t run_call(const char* name, Needs needs, const std::function<void(State&)>& body) noexcept {
@@ -60,6 +65,7 @@ cudaError_t run_call(const char* name, Needs needs, const std::function<void(Sta
     const std::lock_guard lock(state.mutex);
     std::string message;
     const cudaError_t error = run_body(state, needs, body, message);
+    note_refusal(state, needs, driver_error(error));
     if (driver_function != nullptr) {
       if (!message.empty()) state.reporter.refuse(driver_function, message, driver_error_name(driver_error(error)));
       return error;
@@ -95,6 +101,7 @@ CUresult run_driver_call(const char* name, Needs needs, const std::function<void
     } else {
       result = driver_error(run_body(state, needs, body, message));
     }
+    note_refusal(state, needs, result);
     if (result != CUDA_SUCCESS && !message.empty()) state.reporter.refuse(name, message, driver_error_name(result));
     return result;
   } catch (...) {
@@ -126,7 +133,14 @@ void call_host_function(const std::function<void()>& function) {
   function();
 }
 
-cudaError_t take_last_error() noexcept { return std::exchange(last_error, cudaSuccess); }
-cudaError_t peek_last_error() noexcept { return last_error; }
+cudaError_t take_last_error() noexcept {
+  peek_last_error();
+  return std::exchange(last_error, cudaSuccess);
+}
+
+cudaError_t peek_last_error() noexcept {
+  if (last_error != cudaSuccess) State::instance().refused_work.read_last_error();
+  return last_error;
+}
 
 }  // namespace stagecraft::emulator::runtime

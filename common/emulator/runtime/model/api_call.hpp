@@ -13,6 +13,7 @@ enum class Needs {
   no_driver,   ///< not even the driver: it need not be initialised, and the call does not initialise it
   nothing,     ///< answers from the settings, or from nothing at all
   device,      ///< touches the device: fails when a kernel was stopped before
+  launch,      ///< the same, and launches: what is refused counts until the program looks at the error
   no_capture,  ///< the same, and is unsafe while a stream is captured
 };
 

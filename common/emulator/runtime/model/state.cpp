@@ -18,16 +18,21 @@ namespace {
 
 const char* environment_variable(const char* name) { return std::getenv(name); }
 
-/// A program whose kernel was diagnosed must not look as if it had succeeded.
+/// A program whose kernel was diagnosed, or not launched without its knowledge, must not look as if it had succeeded.
 void check_exit_status(int status, void*) {
   State& state = State::instance();
   state.reporter.tell_repetitions();
   tell_exploration(state.reporter, state.launches.exploration);
-  if (status != 0) tell_unread(state.reporter, state.launches.unread);
-  if (status != 0 || (state.reporter.diagnosed() == 0 && !state.has_refused_variants())) return;
-  if (!state.settings().strict_exit_status) return;
+  if (status != 0) return tell_unread(state.reporter, state.launches.unread);
+  const std::string refused = state.refused_work.text();
+  if (!refused.empty()) {
+    state.reporter.tell(fmt::format("stagecraft: {}\n", refused), {{"kind", "refused work"}, {"message", refused}});
+  }
+  if (state.reporter.diagnosed() == 0 && !state.has_refused_variants() && refused.empty()) return;
+  const Settings* const settings = state.known_settings();  // null where they are the reason
+  if (settings != nullptr && !settings->strict_exit_status) return;
   std::fflush(nullptr);
-  if (state.settings().report_format == ReportFormat::text) {
+  if (settings == nullptr || settings->report_format == ReportFormat::text) {
     std::fprintf(stderr, "stagecraft: exit status 1, because of what was reported\n");
   }
   std::_Exit(1);

@@ -13,6 +13,7 @@
 #include "emulator/runtime/model/launch_history.hpp"
 #include "emulator/runtime/model/memory_records.hpp"
 #include "emulator/runtime/model/modules.hpp"
+#include "emulator/runtime/model/refused_work.hpp"
 #include "emulator/runtime/model/reporting.hpp"
 #include "emulator/runtime/model/settings.hpp"
 #include "emulator/runtime/model/streams.hpp"
@@ -39,6 +40,8 @@ class State {
 
   /// Throws ApiError when the environment's settings are illegal; the message is printed once.
   const Settings& settings();
+  /// Those that settings() has returned; null before, and where they are illegal.
+  const Settings* known_settings() const { return settings_ ? &*settings_ : nullptr; }
   /// What the emulated chip is: STAGECRAFT_DEVICE, or else what suits the modules that are registered when this is
   /// first called. It stays so. Throws as settings().
   const machine::Architecture& architecture();
@@ -63,6 +66,7 @@ class State {
   GraphTable graphs;
   LaunchHistory launches;
   Reporter reporter;
+  RefusedWork refused_work;
 
   /// Records that a kernel was stopped: every later call that touches the device returns this error, until
   /// cudaDeviceReset. (On a chip only a new process helps. Here the reset does, so that one test program can show
