@@ -65,7 +65,10 @@ class ReportsTest(unittest.TestCase):
     def test_an_unknown_name_gets_the_nearest(self):
         done = subprocess.run([ROOT / "stagecraft", "explain", "deadlok"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 2)
-        self.assertIn("do you mean deadlock", done.stderr)
+        self.assertIn("do you mean deadlock? ./stagecraft explain lists all", done.stderr)
+        done = subprocess.run([ROOT / "stagecraft", "explain", "nope"], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr),
+                         (2, "stagecraft: no report is called nope; ./stagecraft explain lists all\n"))
 
 
 if __name__ == "__main__":
