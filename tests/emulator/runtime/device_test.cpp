@@ -55,6 +55,26 @@ int in_new_process(int (*body)()) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+TEST_F(DeviceTest, IsNotThereInAForkedProcess) {
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
+  EXPECT_EQ(in_new_process([] {
+              int count = 0;
+              void* other = nullptr;
+              if (cudaGetDeviceCount(&count) != cudaSuccess || count != 1) return 1;
+              if (cudaGetDevice(&count) != cudaErrorInitializationError) return 6;
+              if (cudaMalloc(&other, 64) != cudaErrorInitializationError) return 2;
+              if (cudaGetLastError() != cudaErrorInitializationError) return 3;
+              if (cuInit(0) != CUDA_ERROR_NOT_INITIALIZED) return 4;
+              return cudaRuntimeGetVersion(&count) == cudaSuccess ? 0 : 5;
+            }),
+            0);
+  const std::string text = said();
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "cudaGetDevice: this process was forked from one that", text);
+  EXPECT_EQ(text.find("was forked"), text.rfind("was forked")) << "it is said once: " << text;
+  EXPECT_EQ(cudaMemset(memory, 0, 64), cudaSuccess);
+}
+
 int primary_context_state() {
   unsigned flags = 0;
   int active = 0;

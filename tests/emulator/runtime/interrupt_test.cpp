@@ -35,7 +35,13 @@ void launch_and_signal(const char* ptx, int signal) {
 
 volatile std::sig_atomic_t own_handler_ran = 0;
 
-TEST(InterruptTest, ReportsWhereTheKernelIsAndEndsTheProcessByTheSignal) {
+class InterruptTest : public testing::Test {
+ protected:
+  /// Each program is a process of its own, from its start on: one that is forked cannot use CUDA.
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+TEST_F(InterruptTest, ReportsWhereTheKernelIsAndEndsTheProcessByTheSignal) {
   for (const int signal : {SIGINT, SIGTERM}) {
     EXPECT_EXIT(launch_and_signal(kEndless, signal), testing::KilledBySignal(signal),
                 testing::AllOf(testing::HasSubstr("interrupted"), testing::HasSubstr("0 of 1 blocks are done"),
@@ -43,7 +49,7 @@ TEST(InterruptTest, ReportsWhereTheKernelIsAndEndsTheProcessByTheSignal) {
   }
 }
 
-TEST(InterruptTest, LeavesAProgramsOwnHandlerAlone) {
+TEST_F(InterruptTest, LeavesAProgramsOwnHandlerAlone) {
   const auto run = [] {
     std::signal(SIGINT, [](int) { own_handler_ran = 1; });
     Program program(Program::with_ptx(kShort));

@@ -258,6 +258,12 @@ TEST_F(MemoryTest, StopsAKernelThatTouchesMoreThanTheHostHas) {
   EXPECT_EQ(cudaMalloc(reinterpret_cast<void**>(&huge), 1 << 20), cudaSuccess);
 }
 
+class HostAccessTest : public testing::Test {
+ protected:
+  /// Each program is a process of its own, from its start on: one that is forked cannot use CUDA.
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
 /// Whether a child process was ended by an access: by the signal, or by a sanitizer that explains it.
 bool was_ended(int status) { return WIFSIGNALED(status) || WEXITSTATUS(status) == 1; }
 
@@ -271,7 +277,7 @@ void expect_explained(const char* text) {
   EXPECT_EXIT(access_device_memory(), was_ended, text);
 }
 
-TEST(HostAccessTest, IsExplainedAndThenASegmentationFault) {
+TEST_F(HostAccessTest, IsExplainedAndThenASegmentationFault) {
   cudaDeviceReset();
   expect_explained(
       "code of the host writes 0x[0-9a-f]+, which is memory of the device: 8 bytes into cudaMalloc #[0-9]+ .64 bytes");
@@ -285,7 +291,7 @@ TEST(HostAccessTest, IsExplainedAndThenASegmentationFault) {
   EXPECT_EXIT(read_freed(), was_ended, "code of the host reads .* inside cudaMallocHost #.*which has been freed");
 }
 
-TEST(HostAccessTest, SaysSoWhereTheProgramUsesAllAddressesOfDeviceMemory) {
+TEST_F(HostAccessTest, SaysSoWhereTheProgramUsesAllAddressesOfDeviceMemory) {
   const auto use_all = [] {
     cudaDeviceReset();
     mmap(reinterpret_cast<void*>(0x2000'0000'0000), 0x1000'0000'0000, PROT_NONE,
@@ -298,7 +304,7 @@ TEST(HostAccessTest, SaysSoWhereTheProgramUsesAllAddressesOfDeviceMemory) {
   EXPECT_EXIT(use_all(), testing::ExitedWithCode(5), "addresses that are meant for device memory");
 }
 
-TEST(HostAccessTest, LeavesTheSignalToAHandlerOfTheProgram) {
+TEST_F(HostAccessTest, LeavesTheSignalToAHandlerOfTheProgram) {
   const auto recover = [] {
     static sigjmp_buf place;
     signal(SIGSEGV, [](int) { siglongjmp(place, 1); });

@@ -199,18 +199,18 @@ TEST(ProgressLineTest, IsBelowALineThatTheProgramHasBegun) {
   EXPECT_EQ(process.final_screen(), "first\nworking... done\nlast");
 }
 
-/// Runs in a process of its own, which reads its settings again.
+/// Runs in a process of its own, which reads its settings again. One that is forked alone cannot use CUDA.
 TEST(ProgressLineTest, DISABLED_RunsForEver) { launch(kEndless); }
 
 TEST(ProgressLineTest, IsThereWhileALaunchRunsAndGoneBeforeItsReport) {
-  TerminalProcess shown([] { launch(kEndless); });
+  TerminalProcess shown([] { start_again("*DISABLED_RunsForEver"); });
   TerminalProcess refused([] {
     setenv("STAGECRAFT_PROGRESS", "none", 1);
     start_again("*DISABLED_RunsForEver");
   });
   TerminalProcess dumb([] {
     setenv("TERM", "dumb", 1);
-    launch(kEndless);
+    start_again("*DISABLED_RunsForEver");
   });
   EXPECT_TRUE(shown.shows(" s, warp 0 of block (0, 0, 0) at "));
   EXPECT_THAT(shown.written(), HasSubstr("stagecraft: kernel kernel: 0 of 1 blocks done, "));
@@ -225,17 +225,19 @@ TEST(ProgressLineTest, IsThereWhileALaunchRunsAndGoneBeforeItsReport) {
   }
 }
 
+TEST(ProgressLineTest, DISABLED_Prints) {
+  int* flag = nullptr;
+  cudaMallocManaged(reinterpret_cast<void**>(&flag), sizeof *flag);
+  *flag = 0;
+  std::thread([flag] {
+    std::this_thread::sleep_for(milliseconds(4000));
+    *static_cast<volatile int*>(flag) = 1;
+  }).detach();
+  launch(kPrinting, flag);
+}
+
 TEST(ProgressLineTest, IsErasedBeforeTheKernelPrints) {
-  TerminalProcess process([] {
-    int* flag = nullptr;
-    cudaMallocManaged(reinterpret_cast<void**>(&flag), sizeof *flag);
-    *flag = 0;
-    std::thread([flag] {
-      std::this_thread::sleep_for(milliseconds(4000));
-      *static_cast<volatile int*>(flag) = 1;
-    }).detach();
-    launch(kPrinting, flag);
-  });
+  TerminalProcess process([] { start_again("*DISABLED_Prints"); });
   ASSERT_TRUE(process.shows("blocks done"));
   ASSERT_TRUE(process.shows("hello", seconds(10)));
   const size_t hello = process.written().find("hello");

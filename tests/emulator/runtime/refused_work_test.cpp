@@ -1,5 +1,7 @@
 // A launch that was refused, and whose error the program does not look at, fails the program.
 #include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <functional>
 #include <thread>
@@ -96,6 +98,19 @@ TEST_F(RefusedWorkTest, IsTheProgramsOwnMatterOnceItLooks) {
 TEST_F(RefusedWorkTest, LeavesTheStatusToAProgramThatAsksForIt) {
   EXPECT_EXIT(run([](Program& program) { launch(program, 2000); }, "program"), ExitedWithCode(0), kUnknown);
   EXPECT_EXIT(run([](Program&) { cudaFree(reinterpret_cast<void*>(8)); }), ExitedWithCode(0), "cudaFree");
+}
+
+TEST_F(RefusedWorkTest, IsNoMatterOfAForkedProcess) {
+  EXPECT_EXIT(run([](Program& program) {
+                launch(program, 2000);
+                const pid_t child = fork();
+                if (child == 0) std::exit(0);
+                int status = 0;
+                waitpid(child, &status, 0);
+                cudaGetLastError();
+                std::exit(WEXITSTATUS(status));
+              }),
+              ExitedWithCode(0), Not(HasSubstr(kUnknown)));
 }
 
 TEST_F(RefusedWorkTest, FailsAProgramWhoseSettingsAreIllegal) {

@@ -58,7 +58,7 @@ const char* cudaGetErrorString(cudaError_t error) {
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  return run_call("cudaGetDeviceCount", Needs::nothing, [&](State& state) {
+  return run_call("cudaGetDeviceCount", Needs::fork_safe, [&](State& state) {
     state.settings();
     *required(count, "count") = 1;
   });
@@ -103,7 +103,7 @@ cudaError_t cudaGetDeviceFlags(unsigned* flags) {
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  return run_call("cudaGetDeviceProperties", Needs::nothing, [&](State& state) {
+  return run_call("cudaGetDeviceProperties", Needs::fork_safe, [&](State& state) {
     check_device(device);
     *required(properties, "prop") = device_properties(state.architecture());
   });

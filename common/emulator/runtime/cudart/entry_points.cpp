@@ -29,7 +29,7 @@ cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function, unsigne
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {
-  return run_call("cudaDriverGetVersion", Needs::nothing,
+  return run_call("cudaDriverGetVersion", Needs::fork_safe,
                   [&](State&) { *required(version, "driverVersion") = kCudaVersion; });
 }
 

@@ -11,10 +11,12 @@ using namespace stagecraft::emulator::runtime;
 extern "C" {
 
 CUresult cuInit(unsigned flags) {
-  return run_driver_call("cuInit", Needs::no_driver, [&](State& state) {
+  const CUresult result = run_driver_call("cuInit", Needs::no_driver, [&](State& state) {
     if (flags != 0) throw ApiError(cudaErrorInvalidValue, fmt::format("flags are {}; legal is 0", flags));
     state.initialise_driver();
   });
+  // Notes which process it is that has a driver now, and refuses a copy of it.
+  return result != CUDA_SUCCESS ? result : run_driver_call("cuInit", Needs::nothing, [](State&) {});
 }
 
 CUresult cuDriverGetVersion(int* version) {

@@ -1,8 +1,12 @@
 #include "emulator/runtime/model/api_call.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <mutex>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "emulator/ptx/diagnostics.hpp"
@@ -17,6 +21,26 @@ thread_local const char* driver_function = nullptr;
 
 thread_local bool is_in_host_function = false;
 
+/// The process that has initialised the driver; 0: none has.
+std::atomic<pid_t> owner = 0;
+
+/// As State::mutex, which in a forked process may be held by a thread that is not there.
+std::unique_lock<std::recursive_mutex> lock_of(State& state) {
+  return is_forked() ? std::unique_lock(state.mutex, std::defer_lock) : std::unique_lock(state.mutex);
+}
+
+/// Throws ApiError in a process that was forked from one that uses CUDA. An H200's driver refuses the same.
+void forbid_in_forked_process(Needs needs) {
+  if (owner == 0) owner = getpid();
+  if (needs == Needs::fork_safe || !is_forked()) return;
+  static std::optional<ApiError> failure(
+      std::in_place, cudaErrorInitializationError,
+      "this process was forked from one that had used CUDA, and cannot use it: let the new process start a program of "
+      "its "
+      "own (exec; in Python, multiprocessing with \"spawn\"), or fork before the first call of CUDA");
+  throw_once(failure);
+}
+
 /// Throws ApiError inside a host function.
 void forbid_in_host_function(Needs needs) {
   if (!is_in_host_function || needs < Needs::device) return;
@@ -29,7 +53,10 @@ void forbid_in_host_function(Needs needs) {
 cudaError_t run_body(State& state, Needs needs, const std::function<void(State&)>& body, std::string& message) {
   try {
     forbid_in_host_function(needs);
-    if (needs != Needs::no_driver) state.initialise_driver();
+    if (needs != Needs::no_driver) {
+      forbid_in_forked_process(needs);
+      state.initialise_driver();
+    }
     if (needs >= Needs::device) {
       if (const auto fault = state.fault()) return *fault;
       state.machine();
@@ -59,10 +86,12 @@ void note_refusal(State& state, Needs needs, CUresult error) {
 
 }  // namespace
 
+bool is_forked() { return owner != 0 && owner != getpid(); }
+
 cudaError_t run_call(const char* name, Needs needs, const std::function<void(State&)>& body) noexcept {
   try {
     State& state = State::instance();
-    const std::lock_guard lock(state.mutex);
+    const auto lock = lock_of(state);
     std::string message;
     const cudaError_t error = run_body(state, needs, body, message);
     note_refusal(state, needs, driver_error(error));
@@ -85,11 +114,13 @@ cudaError_t run_call(const char* name, Needs needs, const std::function<void(Sta
 CUresult run_driver_call(const char* name, Needs needs, const std::function<void(State&)>& body) noexcept {
   try {
     State& state = State::instance();
-    const std::lock_guard lock(state.mutex);
+    const auto lock = lock_of(state);
     std::string message;
     CUresult result = CUDA_SUCCESS;
     const Context* const context = state.contexts.current();
-    if (needs != Needs::no_driver && !state.driver_is_initialised() && context == nullptr) {
+    if (needs != Needs::no_driver && is_forked()) {
+      result = driver_error(run_body(state, needs, body, message));
+    } else if (needs != Needs::no_driver && !state.driver_is_initialised() && context == nullptr) {
       message = "the driver is not initialised: call cuInit(0) first";
       result = CUDA_ERROR_NOT_INITIALIZED;
     } else if (needs >= Needs::device && context == nullptr) {

@@ -11,11 +11,15 @@ namespace stagecraft::emulator::runtime {
 /// What a function of the API needs before its body may run.
 enum class Needs {
   no_driver,   ///< not even the driver: it need not be initialised, and the call does not initialise it
+  fork_safe,   ///< answers from nothing at all, in a process that was forked too (as on an H200, driver 580)
   nothing,     ///< answers from the settings, or from nothing at all
   device,      ///< touches the device: fails when a kernel was stopped before
   launch,      ///< the same, and launches: what is refused counts until the program looks at the error
   no_capture,  ///< the same, and is unsafe while a stream is captured
 };
+
+/// Whether this process is a copy (fork) of one that had initialised the driver.
+bool is_forked();
 
 /// Runs `body` as the function of this name of the runtime API, and returns its error. No exception leaves. As on an
 /// H100 (driver 580, 2026-11-22), every such call initialises the driver, for calls of the driver API that follow;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <mutex>
 #include <string>
@@ -18,10 +19,11 @@ namespace stagecraft::emulator::runtime {
 class RefusedWork {
  public:
   void add(CUresult error) {
-    // The program gets these from cudaStreamEndCapture, too.
+    // The program gets the errors of a capture from cudaStreamEndCapture, too; or it has ended.
+    if (error == CUDA_ERROR_DEINITIALIZED) return;
     if (error >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && error <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD) return;
     const std::lock_guard lock(mutex_);
-    unknown_.push_back({error, std::this_thread::get_id()});
+    unknown_.push_back({error, std::this_thread::get_id(), getpid()});
   }
 
   /// This thread has got an error from cudaGetLastError or cudaPeekAtLastError.
@@ -39,6 +41,7 @@ class RefusedWork {
   /// A sentence about those that the program does not know of; empty if there are none.
   std::string text() {
     const std::lock_guard lock(mutex_);
+    std::erase_if(unknown_, [](const Refusal& refusal) { return refusal.process != getpid(); });
     if (unknown_.empty()) return {};
     return fmt::format(
         "the program did not look at the error of {} refused: what should have been computed is missing; ask "
@@ -50,6 +53,7 @@ class RefusedWork {
   struct Refusal {
     CUresult error;
     std::thread::id thread;
+    pid_t process;  ///< a fork copies them
   };
 
   std::mutex mutex_;

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "emulator/runtime/model/api_call.hpp"
 #include "emulator/runtime/model/code_images.hpp"
 #include "emulator/runtime/model/host_faults.hpp"
 #include "emulator/runtime/model/kernel_runs.hpp"
@@ -21,14 +22,19 @@ const char* environment_variable(const char* name) { return std::getenv(name); }
 /// A program whose kernel was diagnosed, or not launched without its knowledge, must not look as if it had succeeded.
 void check_exit_status(int status, void*) {
   State& state = State::instance();
-  state.reporter.tell_repetitions();
-  tell_exploration(state.reporter, state.launches.exploration);
-  if (status != 0) return tell_unread(state.reporter, state.launches.unread);
+  const bool is_copy = is_forked();  // its kernels are another process's
+  if (!is_copy) {
+    state.reporter.tell_repetitions();
+    tell_exploration(state.reporter, state.launches.exploration);
+    if (status != 0) tell_unread(state.reporter, state.launches.unread);
+  }
+  if (status != 0) return;
   const std::string refused = state.refused_work.text();
   if (!refused.empty()) {
     state.reporter.tell(fmt::format("stagecraft: {}\n", refused), {{"kind", "refused work"}, {"message", refused}});
   }
-  if (state.reporter.diagnosed() == 0 && !state.has_refused_variants() && refused.empty()) return;
+  const bool has_findings = !is_copy && (state.reporter.diagnosed() != 0 || state.has_refused_variants());
+  if (!has_findings && refused.empty()) return;
   const Settings* const settings = state.known_settings();  // null where they are the reason
   if (settings != nullptr && !settings->strict_exit_status) return;
   std::fflush(nullptr);
