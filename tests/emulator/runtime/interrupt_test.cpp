@@ -1,4 +1,4 @@
-// Ctrl-C while a kernel runs.
+// Ctrl-C, and the end of the program, while a kernel runs.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -63,6 +63,21 @@ TEST_F(InterruptTest, LeavesAProgramsOwnHandlerAlone) {
     std::_Exit(error == cudaSuccess && own_handler_ran == 1 ? 5 : 6);
   };
   EXPECT_EXIT(run(), testing::ExitedWithCode(5), testing::Not(testing::HasSubstr("interrupted")));
+}
+
+TEST_F(InterruptTest, StopsTheKernelOfAnotherThreadWhenTheProgramEnds) {
+  const auto run = [] {
+    // Destroyed at the end of the process, as what nvcc generates.
+    static Program program(Program::with_ptx(kEndless));
+    static std::atomic<int> launches = 0;
+    std::thread([] {
+      void* arguments[] = {nullptr};
+      for (;; ++launches) cudaLaunchKernel(program.kernel, {1, 1, 1}, {32, 1, 1}, arguments, 0, nullptr);
+    }).detach();
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    std::exit(launches == 0 ? 3 : 4);
+  };
+  EXPECT_EXIT(run(), testing::ExitedWithCode(3), "the program ends while kernel kernel runs, which is stopped");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Ctrl-C, and a request to terminate, while a kernel runs.
+// Ctrl-C, a request to terminate, and the end of the program, while a kernel runs.
 #pragma once
 
 #include <atomic>
@@ -19,6 +19,10 @@ class InterruptibleKernel {
   static const std::atomic<bool>& interrupted();
   /// Does what the signal would have done without this, which normally ends the process.
   static void end_process();
+
+  /// Whether the program has ended in another thread (exit, or the return of main), which waits for this kernel to
+  /// stop. The next call of interrupted() is false again.
+  static bool program_ended();
 };
 
 }  // namespace stagecraft::emulator::runtime

@@ -129,6 +129,7 @@ class KernelRun {
     Replay replay(settings_.schedule, launches_.count + 1);
     const Forgotten forgotten(launches_.global_memory);
     machine::LaunchResult result = execute(replay.choices());
+    if (result.interrupted) stop_with_program();
     const std::string report = report_findings(result.diagnostics);
     launches_.unread = {request_.kernel->display_name, std::move(result.unread)};
     replay.tell_unreached(reporter_);
@@ -165,6 +166,7 @@ class KernelRun {
       throw ApiError(cudaErrorLaunchFailure, fmt::format("kernel {}: other schedules cannot be explored: {}",
                                                          request_.kernel->display_name, error.what()));
     }
+    if (InterruptibleKernel::interrupted()) stop_with_program();
     if (InterruptibleKernel::interrupted()) tell_exploration(reporter_, launches_.exploration);
     InterruptibleKernel::end_process();
     return found;
@@ -202,6 +204,15 @@ class KernelRun {
     launches_.seconds_in_kernels += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     launches_.thread_instructions += result.thread_instructions;
     return result;
+  }
+
+  /// Leaves the launch if it was stopped because the program has ended in another thread.
+  void stop_with_program() const {
+    if (!InterruptibleKernel::program_ended()) return;
+    const std::string message =
+        fmt::format("the program ends while kernel {} runs, which is stopped", request_.kernel->display_name);
+    reporter_.tell(fmt::format("stagecraft: {}\n", message), {{"kind", "end"}, {"message", message}});
+    throw ApiError(cudaErrorCudartUnloading, "");
   }
 
   /// Reports what was found, and returns its text.
@@ -247,6 +258,7 @@ class KernelRun {
 
 Cost run_kernel(State& state, Stream& stream, const KernelWork& work, bool in_graph) {
   if (const auto fault = state.fault()) throw ApiError(*fault, "");
+  if (InterruptibleKernel::program_ended()) throw ApiError(cudaErrorCudartUnloading, "");
   const bool overlaps = may_overlap(work.configuration);
   if (state.settings().checks.global) {
     state.launches.global_memory.begin(state.streams.begin(stream, true, overlaps),
