@@ -27,15 +27,15 @@ struct CallTarget {
   bool recursive = false;
   RegisterRange registers;
   std::vector<Vector> vectors;  ///< all of `registers`, for a recursive function
-  uint32_t local_bytes = 0;
-  std::string mismatch;  ///< why an indirect call may not reach it; empty when it may
+  uint32_t stack_bytes = 0;     ///< of each call of a recursive function
+  std::string mismatch;         ///< why an indirect call may not reach it; empty when it may
 };
 
 namespace {
 
-/// The deepest nesting of calls of a function that recurses. What does not recurse is nested no deeper than the program
-/// has functions.
-constexpr uint32_t kMaximumCallDepth = 1024;
+/// What a call of a function that recurses takes of the thread's stack besides the function's local variables: the
+/// least that ptxas 13.0 needs for sm_90a, for the place to return to and two registers.
+constexpr uint32_t kCallBytes = 16;
 
 struct CallDetail : OpDetail {
   std::vector<CallArea> arguments, results;  ///< of the caller
@@ -69,7 +69,7 @@ CallTarget describe_target(KernelTranslator& kernel, uint32_t function_index) {
   use_registers(function.parameters, target.parameters);
   target.recursive = frame.recursive;
   target.registers = frame.registers;
-  target.local_bytes = frame.local_bytes;
+  target.stack_bytes = kCallBytes + frame.local_bytes;
   if (frame.recursive) {
     for (size_t i = 0; i < function.registers.size(); ++i) {
       const ptx::Type type = function.registers[i].type;
@@ -113,23 +113,20 @@ void restore(std::byte* registers, const CallTarget& target, const std::vector<s
 Outcome enter(Fragment& fragment, const CallDetail& detail, const CallTarget& target, LaneMask mask) {
   // The lanes for which the guard does not hold go on after the call.
   if (mask != fragment.mask) split_off(fragment, fragment.mask & ~mask, fragment.pc + 1);
-  if (target.recursive && fragment.return_stack.size() >= kMaximumCallDepth) {
-    throw Fault(FaultKind::stack_overflow,
-                fmt::format("call of `{}` is nested {} deep", target.name, fragment.return_stack.size()),
-                {"the recursion does not seem to end"});
-  }
   ReturnPoint point{fragment.pc, &target, fragment.local_frame, fragment.local_top, nullptr};
   if (target.recursive) {
-    if (fragment.local_top + target.local_bytes > kRecursiveLocalBytes) {
-      throw Fault(
-          FaultKind::stack_overflow,
-          fmt::format("the local variables of `{}` need {} bytes more than the {} that recursion has", target.name,
-                      fragment.local_top + target.local_bytes - kRecursiveLocalBytes, kRecursiveLocalBytes));
+    const Grid& grid = fragment.grid();
+    const uint32_t used = grid.kernel->entry_local_bytes + fragment.local_top, all = grid.request->stack_bytes;
+    if (uint64_t{used} + target.stack_bytes > all) {
+      throw Fault(FaultKind::stack_overflow,
+                  fmt::format("call of `{}` needs {} bytes of the thread's stack: {} of its {} are in use, by {} calls",
+                              target.name, target.stack_bytes, used, all, fragment.return_stack.size()),
+                  {"does the recursion end? cudaDeviceSetLimit(cudaLimitStackSize, ...) makes the stack larger"});
     }
     point.saved = std::make_shared<const std::vector<std::byte>>(fragment.registers + target.registers.begin,
                                                                  fragment.registers + target.registers.end);
     fragment.local_frame = fragment.local_top;
-    fragment.local_top += target.local_bytes;
+    fragment.local_top += target.stack_bytes;
   }
   for (size_t i = 0; i < detail.arguments.size(); ++i) {
     copy_area(fragment.registers, detail.arguments[i], target.parameters[i], mask);

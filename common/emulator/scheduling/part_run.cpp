@@ -29,6 +29,12 @@ constexpr uint32_t kTurnsBetweenClocks = 16;
 
 uint32_t round_up(uint32_t value, uint32_t unit) { return (value + unit - 1) / unit * unit; }
 
+/// The local memory of a thread.
+uint32_t local_bytes_of(const LaunchRequest& request) {
+  const Kernel& kernel = *request.kernel;
+  return round_up(kernel.local_bytes + (kernel.has_recursive_locals ? request.stack_bytes : 0), 16);
+}
+
 std::byte* allocate_bytes(size_t size) {
   return static_cast<std::byte*>(::operator new (std::max<size_t>(size, 1), std::align_val_t{kAlignment}));
 }
@@ -226,7 +232,7 @@ std::unique_ptr<Block> PartRun::take_block() {
   for (uint32_t warp = 0; warp < warps_per_block_; ++warp) {
     fill_constants(kernel, grid_.request->block, warp, block->register_files + size_t{kernel.register_bytes} * warp);
   }
-  block->local_memory = allocate_bytes(size_t{round_up(kernel.local_bytes, 16)} * kWarpSize * warps_per_block_);
+  block->local_memory = allocate_bytes(size_t{local_bytes_of(*grid_.request)} * kWarpSize * warps_per_block_);
   return block;
 }
 
@@ -258,7 +264,7 @@ void PartRun::start_block(Cluster& cluster, uint32_t rank, Sm& sm, Cycle at) {
   if (kernel.uses_tensor_memory && grid_.architecture->has_tensor_memory() && sm.tensor_memory == nullptr) {
     sm.tensor_memory = std::make_unique<TensorMemory>();
   }
-  const uint32_t local_stride = round_up(kernel.local_bytes, 16);
+  const uint32_t local_stride = local_bytes_of(*grid_.request);
   block.warps.resize(warps_per_block_);
   for (uint32_t i = 0; i < warps_per_block_; ++i) {
     Warp& warp = block.warps[i];

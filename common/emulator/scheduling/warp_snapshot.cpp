@@ -1,5 +1,6 @@
 #include "emulator/scheduling/warp_snapshot.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "emulator/state/fragments.hpp"
@@ -9,7 +10,14 @@ namespace stagecraft::emulator::machine {
 namespace {
 
 size_t register_bytes_of(const Warp& warp) { return warp.block->cluster->grid->kernel->register_bytes; }
-size_t local_bytes_of(const Warp& warp) { return size_t{warp.local_stride} * kWarpSize; }
+
+/// Bytes of each lane's local memory that are in use. The rest of a large stack would be slow to compare.
+size_t local_bytes_of(const Warp& warp) {
+  size_t recursive = 0;
+  for (const auto& fragment : warp.fragments) recursive = std::max<size_t>(recursive, fragment->local_top);
+  const size_t used = warp.block->cluster->grid->kernel->local_bytes + recursive;
+  return std::min<size_t>(used, warp.local_stride);
+}
 
 }  // namespace
 
@@ -28,7 +36,11 @@ void WarpSnapshot::take(const Warp& warp) {
   fragments_.clear();
   for (const auto& fragment : warp.fragments) fragments_.push_back(record_of(*fragment));
   registers_.assign(warp.registers, warp.registers + register_bytes_of(warp));
-  local_.assign(warp.local, warp.local + local_bytes_of(warp));
+  local_.clear();
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    const std::byte* const own = warp.local + size_t{lane} * warp.local_stride;
+    local_.insert(local_.end(), own, own + local_bytes_of(warp));
+  }
 }
 
 bool WarpSnapshot::has_places_of(const Warp& warp) const {
@@ -44,8 +56,14 @@ bool WarpSnapshot::matches(const Warp& warp) const {
   for (const auto& fragment : warp.fragments) {
     if (continues_alone(*fragment) && fragment->last_run <= runs_) return false;
   }
-  return std::memcmp(registers_.data(), warp.registers, registers_.size()) == 0 &&
-         (local_.empty() || std::memcmp(local_.data(), warp.local, local_.size()) == 0);
+  const size_t bytes = local_bytes_of(warp);
+  if (local_.size() != bytes * kWarpSize || std::memcmp(registers_.data(), warp.registers, registers_.size()) != 0) {
+    return false;
+  }
+  for (uint32_t lane = 0; bytes != 0 && lane < kWarpSize; ++lane) {
+    if (std::memcmp(&local_[lane * bytes], warp.local + size_t{lane} * warp.local_stride, bytes) != 0) return false;
+  }
+  return true;
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -117,7 +117,7 @@ struct Fragment {
   ClockPoll clock_poll;
   std::vector<ReturnPoint> return_stack;
   uint32_t local_frame = 0;   ///< offset of the running recursive function's local variables from their static base
-  uint32_t local_top = 0;     ///< end of the recursive frames of local memory
+  uint32_t local_top = 0;     ///< end of the recursive frames: bytes of the stack that are in use
   bool held_back = false;     ///< has had its turn; the warp's other fragments go first
   bool stands_aside = false;  ///< is held back by Choices, and does not meet the others before they end or wait
   uint32_t turn_used = 0;     ///< instructions of its turn, while there were other fragments
@@ -237,6 +237,7 @@ struct LaunchRequest {
   bool explicit_cluster = false;
   bool cooperative = false;  ///< its blocks may wait for each other, in a workspace of the grid
   uint32_t dynamic_shared_bytes = 0;
+  uint32_t stack_bytes = 1024;        ///< of each thread, for its calls of functions that recurse (cudaLimitStackSize)
   std::vector<std::byte> parameters;  ///< kernel->parameter_bytes bytes
   uint64_t seed = 0;
   Choices* choices = nullptr;  ///< asked for another schedule; null: the default one

@@ -134,9 +134,11 @@ class Kernel {
   std::vector<std::unique_ptr<OpDetail>> details;
   std::vector<ConstantSlot> constants;
   std::vector<SpecialSlot> specials;
-  uint32_t register_bytes = 0;       ///< register file of one warp, with constants and specials
-  uint32_t static_shared_bytes = 0;  ///< without the 1 KiB that the system reserves
-  uint32_t local_bytes = 0;          ///< per thread, all frames that do not recurse
+  uint32_t register_bytes = 0;        ///< register file of one warp, with constants and specials
+  uint32_t static_shared_bytes = 0;   ///< without the 1 KiB that the system reserves
+  uint32_t local_bytes = 0;           ///< per thread, all frames that do not recurse
+  bool has_recursive_locals = false;  ///< functions that recurse have local variables, in the thread's stack
+  uint32_t entry_local_bytes = 0;     ///< of the entry's own frame, which is in the stack too where functions recurse
   std::vector<ParameterLayout> parameters;
   uint32_t parameter_bytes = 0;
   std::vector<SharedVariable> shared_variables;

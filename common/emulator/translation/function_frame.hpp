@@ -9,9 +9,6 @@
 
 namespace stagecraft::emulator::machine {
 
-/// Local memory per thread for the frames of recursive functions.
-inline constexpr uint32_t kRecursiveLocalBytes = 16 * 1024;
-
 /// Bytes of the register file, from `begin` to before `end`.
 struct RegisterRange {
   RegisterOffset begin = 0, end = 0;

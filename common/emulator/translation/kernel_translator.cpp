@@ -83,9 +83,12 @@ void KernelTranslator::lay_out_frames() {
     }
   }
   kernel_.local_bytes = local;
-  if (graph_.recursive.empty()) return;
-  for (const uint32_t index : graph_.recursive) frames_.at(index).local_base = local;
-  kernel_.local_bytes += kRecursiveLocalBytes;
+  kernel_.entry_local_bytes = frames_.at(graph_.reached.front()).local_bytes;
+  for (const uint32_t index : graph_.recursive) {
+    FunctionFrame& frame = frames_.at(index);
+    frame.local_base = local;
+    kernel_.has_recursive_locals = kernel_.has_recursive_locals || frame.local_bytes != 0;
+  }
 }
 
 void KernelTranslator::translate_bodies() {

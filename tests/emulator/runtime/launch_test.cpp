@@ -253,6 +253,82 @@ TEST_F(LaunchTest, CountsResidentBlocks) {
             cudaErrorCooperativeLaunchTooLarge);
 }
 
+/// Stores at `out` the sum of 1 to `depth`, each kept in the local memory of a call of its own.
+constexpr const char* kRecursion = R"(
+.func (.param .b32 result) sum(.param .b32 depth) {
+  .local .align 4 .b8 own[12];
+  .reg .b32 %r<5>;
+  .reg .pred %p;
+  ld.param.b32 %r1, [depth];
+  mov.b32 %r2, 0;
+  setp.eq.u32 %p, %r1, 0;
+  @%p bra END;
+  st.local.b32 [own], %r1;
+  sub.u32 %r3, %r1, 1;
+  { .param .b32 a; .param .b32 b; st.param.b32 [a], %r3; call (b), sum, (a); ld.param.b32 %r2, [b]; }
+  ld.local.b32 %r4, [own];
+  add.u32 %r2, %r2, %r4;
+  END: st.param.b32 [result], %r2;
+  ret;
+}
+.visible .entry kernel(.param .u64 out, .param .u32 depth) {
+  .reg .b64 %rd;
+  .reg .b32 %r<3>;
+  ld.param.u64 %rd, [out];
+  ld.param.u32 %r1, [depth];
+  { .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call (b), sum, (a); ld.param.b32 %r2, [b]; }
+  st.global.u32 [%rd], %r2;
+  ret;
+})";
+
+/// The result of that kernel in each thread; 0 where it was stopped.
+int sum_by_recursion(const Program& program, int depth) {
+  int *out = nullptr, sum = 0;
+  EXPECT_EQ(cudaMalloc(reinterpret_cast<void**>(&out), sizeof *out), cudaSuccess);
+  void* arguments[] = {&out, &depth};
+  EXPECT_EQ(cudaLaunchKernel(program.kernel, {2}, {33}, arguments, 0, nullptr), cudaSuccess);
+  cudaMemcpy(&sum, out, sizeof sum, cudaMemcpyDeviceToHost);
+  return sum;
+}
+
+TEST_F(LaunchTest, GivesRecursionTheStackThatTheProgramAsksFor) {
+  const Program program(Program::with_ptx(kRecursion));
+  // A call takes its 12 bytes, aligned to 16, and 16 more; by default there are 1024.
+  EXPECT_EQ(sum_by_recursion(program, 31), 31 * 32 / 2);
+  for (const int depth : {1099, 4095}) {
+    ASSERT_EQ(cudaDeviceSetLimit(cudaLimitStackSize, (depth + 1) * 32), cudaSuccess);
+    EXPECT_EQ(sum_by_recursion(program, depth), depth * (depth + 1) / 2);
+  }
+  EXPECT_EQ(said(), "");
+  ASSERT_EQ(cudaDeviceSetLimit(cudaLimitStackSize, 1024), cudaSuccess);
+  EXPECT_EQ(sum_by_recursion(program, 32), 0);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring,
+                      "call of `sum` needs 32 bytes of the thread's stack: 1024 of its 1024 are in use, by 32 calls",
+                      said());
+}
+
+TEST_F(LaunchTest, CountsTheArraysOfAKernelThatRecursesAsPartOfTheStack) {
+  std::string text = kRecursion;
+  text.insert(text.find("  .reg .b64 %rd;"), "  .local .align 16 .b8 array[512];\n");
+  const Program program(Program::with_ptx(text));
+  EXPECT_EQ(sum_by_recursion(program, 15), 15 * 16 / 2);
+  EXPECT_EQ(sum_by_recursion(program, 16), 0);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "1024 of its 1024 are in use, by 16 calls", said());
+}
+
+TEST_F(LaunchTest, RefusesAStackThatNoThreadCanHave) {
+  EXPECT_EQ(cudaDeviceSetLimit(cudaLimitStackSize, ~size_t{0}), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaDeviceSetLimit(cudaLimitStackSize, 524280), cudaErrorInvalidValue);
+  size_t bytes = 0;
+  EXPECT_EQ(cudaDeviceGetLimit(&bytes, cudaLimitStackSize), cudaSuccess);
+  EXPECT_EQ(bytes, 1024u);
+  EXPECT_EQ(cudaDeviceSetLimit(cudaLimitStackSize, 523264), cudaSuccess);
+  EXPECT_EQ(cudaDeviceSetLimit(cudaLimitStackSize, 1000), cudaSuccess);
+  EXPECT_EQ(cudaDeviceGetLimit(&bytes, cudaLimitStackSize), cudaSuccess);
+  EXPECT_EQ(bytes, 1008u);
+}
+
 // The function can be reached only through an address that another kernel of the module has stored.
 TEST_F(LaunchTest, CallsFunctionsThatAnotherKernelTookTheAddressOf) {
   const Program program(Program::with_ptx(R"(

@@ -168,6 +168,7 @@ machine::LaunchRequest request_of(State& state, const machine::Kernel& kernel, c
   request.explicit_cluster = configuration.has_cluster || kernel.entry->cluster.x != 0;
   request.cooperative = configuration.cooperative;
   request.dynamic_shared_bytes = static_cast<uint32_t>(configuration.dynamic_shared_bytes);
+  request.stack_bytes = static_cast<uint32_t>(state.limits.stack_bytes);
   request.seed = state.settings().seed;
   return request;
 }
