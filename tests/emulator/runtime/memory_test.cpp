@@ -22,6 +22,14 @@ TEST_F(MemoryTest, GivesNothingForZeroBytesAndRefusesMoreThanThereIs) {
   void* pointer = this;
   EXPECT_EQ(cudaMalloc(&pointer, 0), cudaSuccess);
   EXPECT_EQ(pointer, nullptr);
+  pointer = this;
+  EXPECT_EQ(cudaMallocManaged(&pointer, 0), cudaSuccess);
+  EXPECT_EQ(pointer, nullptr);
+  CUdeviceptr address = 0;
+  size_t pitch = 0;
+  EXPECT_EQ(cuMemAlloc(&address, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemAllocManaged(&address, 0, CU_MEM_ATTACH_GLOBAL), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemAllocPitch(&address, &pitch, 0, 5, 4), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cudaMalloc(nullptr, 4), cudaErrorInvalidValue);
   EXPECT_EQ(cudaMalloc(&pointer, size_t{1} << 50), cudaErrorMemoryAllocation);
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "1125899906842624 bytes do not fit", said());
@@ -113,7 +121,14 @@ TEST_F(MemoryTest, CopiesRowsAndSlices) {
   char back[30] = {};
   EXPECT_EQ(cudaMemcpy2D(back, 10, device, pitch, 10, 3, cudaMemcpyDeviceToHost), cudaSuccess);
   EXPECT_EQ(std::string(back, 30), rows);
-  EXPECT_EQ(cudaMemcpy2D(back, 5, device, pitch, 10, 3, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpy2D(back, 5, device, pitch, 10, 3, cudaMemcpyDeviceToHost), cudaErrorInvalidPitchValue);
+  EXPECT_EQ(cudaMemcpy2D(device, pitch, rows.data(), 9, 10, 3, cudaMemcpyHostToDevice), cudaErrorInvalidPitchValue);
+  EXPECT_EQ(cudaMemcpy2D(nullptr, pitch, rows.data(), 9, 10, 3, cudaMemcpyKind{}), cudaErrorInvalidPitchValue);
+  EXPECT_EQ(cudaMemcpy2D(device, pitch, rows.data(), 9, 10, 1, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpy2D(device, pitch, rows.data(), 0, 10, 1, cudaMemcpyHostToDevice), cudaSuccess);
+  EXPECT_EQ(cudaMemcpy2D(device, pitch, rows.data(), 9, 10, 0, cudaMemcpyHostToDevice), cudaSuccess);
+  EXPECT_EQ(cudaMemset2D(device, 9, 0, 10, 3), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemset2D(device, 9, 0, 10, 1), cudaSuccess);
   EXPECT_EQ(cudaMemcpy2D(device, pitch, rows.data(), 10, 10, 4, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
   EXPECT_EQ(cudaMemcpy2D(device, ~size_t{0} / 2, rows.data(), 10, 10, 9, cudaMemcpyHostToDevice),
             cudaErrorInvalidValue);
@@ -174,8 +189,24 @@ TEST_F(MemoryTest, RegistersHostMemoryOnce) {
   void* device = nullptr;
   EXPECT_EQ(cudaHostGetDevicePointer(&device, memory.data() + 8, 0), cudaSuccess);
   EXPECT_EQ(device, memory.data() + 8);
+  EXPECT_EQ(cudaHostUnregister(memory.data() + 8), cudaErrorInvalidValue);
   EXPECT_EQ(cudaHostUnregister(memory.data()), cudaSuccess);
   EXPECT_EQ(cudaHostUnregister(memory.data()), cudaErrorHostMemoryNotRegistered);
+  EXPECT_EQ(cudaHostUnregister(nullptr), cudaErrorInvalidValue);
+}
+
+TEST_F(MemoryTest, RegistersOnlyMemoryThatIsThere) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  char* const pages =
+      static_cast<char*>(mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_EQ(munmap(pages + page, page), 0);
+  EXPECT_EQ(cudaHostRegister(pages + page, page, 0), cudaErrorInvalidValue);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "are no memory of the host program", said());
+  EXPECT_EQ(cudaHostRegister(pages, 3 * page, 0), cudaErrorInvalidValue) << "a hole";
+  EXPECT_EQ(cudaHostRegister(pages, ~size_t{0}, 0), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaHostRegister(pages + 2 * page + 5, 2 * page - 5, 0), cudaSuccess);
+  EXPECT_EQ(cudaHostUnregister(pages + 2 * page + 5), cudaSuccess);
+  munmap(pages, 4 * page);
 }
 
 /// Lets the process grow by these bytes, until the device is reset.

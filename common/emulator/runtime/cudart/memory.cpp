@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "emulator/runtime/model/api_call.hpp"
+#include "emulator/runtime/model/host_access.hpp"
 #include "emulator/runtime/model/memory_operations.hpp"
 
 namespace stagecraft::emulator::runtime {
@@ -93,6 +94,10 @@ cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned flags) {
       throw ApiError(cudaErrorInvalidValue,
                      fmt::format("{} bytes at {}; legal are at least 1 byte of host memory", bytes, fmt::ptr(pointer)));
     }
+    if (!is_mapped(pointer, bytes)) {
+      throw ApiError(cudaErrorInvalidValue, fmt::format("some of the {} bytes at {} are no memory of the host program",
+                                                        bytes, fmt::ptr(pointer)));
+    }
     if (!state.machine().memory().adopt(reinterpret_cast<uint64_t>(pointer), bytes, AllocationKind::registered_host)) {
       throw ApiError(cudaErrorHostMemoryAlreadyRegistered,
                      fmt::format("some of the {} bytes at {} are registered already, or are memory of CUDA", bytes,
@@ -108,7 +113,8 @@ cudaError_t cudaHostUnregister(void* pointer) {
     const Allocation* allocation = state.machine().memory().find(address);
     if (allocation == nullptr || allocation->kind != AllocationKind::registered_host ||
         allocation->address != address) {
-      throw ApiError(cudaErrorHostMemoryNotRegistered,
+      const bool is_inside = allocation != nullptr && allocation->kind == AllocationKind::registered_host;
+      throw ApiError(pointer == nullptr || is_inside ? cudaErrorInvalidValue : cudaErrorHostMemoryNotRegistered,
                      fmt::format("{} is not the start of memory given to cudaHostRegister", fmt::ptr(pointer)));
     }
     state.machine().memory().forget(address);

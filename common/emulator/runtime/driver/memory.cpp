@@ -25,11 +25,16 @@ CUresult fill_with(const char* name, CUdeviceptr to, uint32_t value, uint32_t va
   });
 }
 
+/// What the runtime's function of the same purpose accepts, the driver's refuses (as on an H200, driver 580).
+CUresult refuse_nothing(const char* name) {
+  return run_driver_call(name, Needs::no_capture,
+                         [](State&) { throw ApiError(cudaErrorInvalidValue, "0 bytes; at least 1 is legal"); });
+}
+
 CUresult allocate_with(const char* name, void** pointer, size_t bytes, machine::AllocationKind kind) {
-  return run_driver_call(name, Needs::no_capture, [&](State& state) {
-    if (bytes == 0) throw ApiError(cudaErrorInvalidValue, "0 bytes; at least 1 is legal");
-    *required(pointer, "the pointer") = allocate(state, bytes, kind, name);
-  });
+  if (bytes == 0) return refuse_nothing(name);
+  return run_driver_call(name, Needs::no_capture,
+                         [&](State& state) { *required(pointer, "the pointer") = allocate(state, bytes, kind, name); });
 }
 
 }  // namespace
@@ -46,11 +51,13 @@ CUresult cuMemAlloc_v2(CUdeviceptr* pointer, size_t bytes) {
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr* pointer, size_t bytes, unsigned flags) {
+  if (bytes == 0) return refuse_nothing("cuMemAllocManaged");
   return driver_call_through("cuMemAllocManaged", Needs::device,
                              [&] { return cudaMallocManaged(reinterpret_cast<void**>(pointer), bytes, flags); });
 }
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, size_t* pitch, size_t width, size_t rows, unsigned) {
+  if (width == 0 || rows == 0) return refuse_nothing("cuMemAllocPitch");
   return driver_call_through("cuMemAllocPitch", Needs::device,
                              [&] { return cudaMallocPitch(reinterpret_cast<void**>(pointer), pitch, width, rows); });
 }

@@ -1,5 +1,6 @@
 #include "emulator/runtime/model/host_access.hpp"
 
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -18,6 +19,14 @@ bool is_readable(const void* pointer, uint64_t bytes) {
   const iovec remote[2] = {{const_cast<void*>(pointer), 1}, {reinterpret_cast<void*>(first + bytes - 1), 1}};
   const ssize_t got = process_vm_readv(getpid(), &local, 1, remote, 2, 0);
   return got == 2 || (got < 0 && errno != EFAULT);
+}
+
+bool is_mapped(const void* pointer, uint64_t bytes) {
+  if (!is_readable(pointer, bytes)) return false;
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const uint64_t first = reinterpret_cast<uint64_t>(pointer), begin = first / page * page;
+  // It writes nothing back; it fails where there is a hole.
+  return msync(reinterpret_cast<void*>(begin), first + bytes - begin, MS_ASYNC) == 0 || errno != ENOMEM;
 }
 
 size_t copy_values(std::span<const HostValue> values) {

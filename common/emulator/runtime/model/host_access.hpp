@@ -11,6 +11,9 @@ namespace stagecraft::emulator::runtime {
 /// that runs off its mapping are caught without touching them. Where the host forbids to ask, the answer is yes.
 bool is_readable(const void* pointer, uint64_t bytes);
 
+/// Whether each page of a range of host memory is mapped, and its first and last byte can be read.
+bool is_mapped(const void* pointer, uint64_t bytes);
+
 /// A value of the program and where its copy goes.
 struct HostValue {
   const void* from = nullptr;

@@ -87,11 +87,11 @@ void check_range(machine::DeviceMemory& memory, const void* pointer, uint64_t by
   }
 }
 
-void check_pitch(const char* what, uint64_t pitch, Box box) {
-  if ((box.rows > 1 || pitch != 0) && pitch < box.width) {
-    throw ApiError(cudaErrorInvalidValue,
-                   fmt::format("the {} pitch of {} bytes is less than the width of {} bytes", what, pitch, box.width));
-  }
+/// As on an H200 (driver 580): a fill of one row may have any pitch, a copy of one row also none, and no row any.
+void check_pitch(const char* what, uint64_t pitch, Box box, bool is_copy) {
+  if (pitch >= box.width || box.rows == 0 || (box.rows == 1 && (pitch == 0 || !is_copy))) return;
+  throw ApiError(is_copy && box.rows > 1 ? cudaErrorInvalidPitchValue : cudaErrorInvalidValue,
+                 fmt::format("the {} pitch of {} bytes is less than the width of {} bytes", what, pitch, box.width));
 }
 
 /// The bytes of a range that is memory of the host or of the device.
@@ -202,6 +202,8 @@ void release(State& state, void* pointer, bool host_memory) {
 
 void check_copy(machine::DeviceMemory& memory, void* to, Layout to_layout, const void* from, Layout from_layout,
                 Box box, cudaMemcpyKind kind) {
+  check_pitch("destination", to_layout.pitch, box, /*is_copy=*/true);
+  check_pitch("source", from_layout.pitch, box, /*is_copy=*/true);
   Side to_side = Side::either, from_side = Side::either;
   switch (kind) {
     case cudaMemcpyHostToDevice:
@@ -225,8 +227,6 @@ void check_copy(machine::DeviceMemory& memory, void* to, Layout to_layout, const
           fmt::format("cudaMemcpyKind is {}; legal are 0 (host to host) to 3 (device to device) and 4 (default)",
                       static_cast<int>(kind)));
   }
-  check_pitch("destination", to_layout.pitch, box);
-  check_pitch("source", from_layout.pitch, box);
   const uint64_t to_bytes = checked_span(box, to_layout, "destination");
   const uint64_t from_bytes = checked_span(box, from_layout, "source");
   if (to_bytes == 0) return;
@@ -259,7 +259,7 @@ void check_device_range(machine::DeviceMemory& memory, const void* pointer, uint
 }
 
 void check_fill(machine::DeviceMemory& memory, void* to, Layout layout, Box box, uint32_t value_bytes) {
-  check_pitch("destination", layout.pitch, box);
+  check_pitch("destination", layout.pitch, box, /*is_copy=*/false);
   const uint64_t bytes = checked_span(box, layout, "destination");
   if (bytes == 0) return;
   check_range(memory, to, bytes, Side::device, "destination");
