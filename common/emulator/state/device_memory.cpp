@@ -370,7 +370,7 @@ std::string DeviceMemory::describe(uint64_t address) const {
     return fmt::format("{} past the end of {}", bytes_phrase(past), name_of(*below));
   }
   if (before < kNear) return fmt::format("{} before the start of {}", bytes_phrase(before), name_of(*above));
-  return "no allocation is near";
+  return "near no allocation";
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -160,7 +160,7 @@ class DeviceMemory {
   /// Whether the address belongs to device, managed or pinned memory, whatever is there at the moment.
   bool owns(uint64_t address) const;
   /// Describes what is at or near `address`, as part of a sentence: "4 bytes past the end of cudaMalloc #1 (4096 bytes
-  /// at 0x200000000000)", "inside cudaMalloc #2 (...), which has been freed", "no allocation is near".
+  /// at 0x200000000000)", "inside cudaMalloc #2 (...), which has been freed", "near no allocation".
   std::string describe(uint64_t address) const;
 
   uint64_t capacity() const { return capacity_; }

@@ -25,7 +25,9 @@ uint32_t place(const ptx::Variable& variable, uint64_t& end, uint64_t most, std:
   if (offset > most || variable.size > most - offset) {
     throw ptx::SyntaxError(
         fmt::format("`{}` of {} bytes does not fit: {} are at most {} bytes", variable.name, variable.size, what, most),
-        variable.position, "smaller variables, or an array in .global memory");
+        variable.position,
+        most == kMostParameterBytes ? "smaller parameters, or a pointer to what they hold"
+                                    : "smaller variables, or an array in .global memory");
   }
   end = offset + variable.size;
   return static_cast<uint32_t>(offset);

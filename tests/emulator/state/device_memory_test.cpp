@@ -196,7 +196,7 @@ TEST(DeviceMemoryTest, DescribesWhatIsNearAnAddress) {
   EXPECT_EQ(memory.describe(address - 1), "1 byte before the start of " + name);
   memory.release(address);
   EXPECT_EQ(memory.describe(address + 8), "inside " + name + ", which has been freed");
-  EXPECT_EQ(memory.describe(address + 64 * kMiB), "no allocation is near");
+  EXPECT_EQ(memory.describe(address + 64 * kMiB), "near no allocation");
 }
 
 TEST(DeviceMemoryTest, DescribesAddressesThatAreNotOfDeviceMemory) {

@@ -25,8 +25,7 @@ bool is_packed(Type type) { return type == Type::f16x2 || type == Type::bf16x2; 
 Comparison comparison_of(Translation& t, std::string_view name, Type type) {
   const bool integral = is_bits(type) || is_integer(type);
   const auto refuse = [&](std::string_view legal) {
-    t.unsupported(fmt::format("`{}`: .{} does not apply to .{}; legal are {}", ptx::spelling(t.instruction), name,
-                              ptx::name_of(type), legal));
+    t.unsupported(fmt::format(".{} does not apply to .{}; legal are {}", name, ptx::name_of(type), legal));
   };
   if (name == "eq") return {Operation::compare_eq};
   if (name == "ne") return {Operation::compare_ne};
@@ -159,13 +158,12 @@ void translate_set(Translation& t) {
   const Comparison how = comparison_of(t, name, type);
   if (is_packed(type)) {
     if (result != type && result != Type::u32 && result != Type::s32) {
-      t.unsupported(
-          fmt::format("`{}`: packed operands give .u32, .s32 or their own type", ptx::spelling(t.instruction)));
+      t.unsupported("packed operands give .u32, .s32 or their own type");
     }
     return translate_packed_set(t, result, type, how, flush, combination);
   }
   if (is_packed(result)) {
-    t.unsupported(fmt::format("`{}`: a packed result needs packed operands", ptx::spelling(t.instruction)));
+    t.unsupported("a packed result needs packed operands");
   }
   const uint32_t bytes = ptx::size_of(result);
   const RegisterOffset destination = exact_destination(t, size_t{0}, result);

@@ -221,9 +221,7 @@ void convert_floats(Chain& chain, Type to, Type from, const Modifiers& modifiers
 
 /// Checks the rounding modifiers of a pair of types (PTX ISA, "cvt"): we refuse what ptxas refuses.
 void check_rounding(Translation& t, Type to, Type from, const Modifiers& modifiers) {
-  const auto refuse = [&](std::string_view what) {
-    t.illegal(fmt::format("`{}`: {}", ptx::spelling(t.instruction), what));
-  };
+  const auto refuse = [&](std::string_view what) { t.illegal(std::string(what)); };
   const bool to_integer = is_integer(to), from_integer = is_integer(from);
   if (to_integer && from_integer) {
     if (modifiers.rounding || modifiers.integral) refuse("a conversion between integers has no rounding modifier");
@@ -299,7 +297,7 @@ void translate_stochastic(Translation& t) {
   t.modifiers.require("f32");
   require_operands(t, 3, 3);
   if (t.operand(1).kind != ptx::OperandKind::vector || t.operand(1).list.size() != 4) {
-    t.illegal(fmt::format("`{}`: the source must be a vector of four", ptx::spelling(t.instruction)));
+    t.illegal("the source must be a vector of four");
   }
   std::array<RegisterOffset, 4> sources;
   for (size_t i = 0; i < 4; ++i) sources[i] = clamped_source(t, t.operand(1).list[i], Type::f32, modifiers);

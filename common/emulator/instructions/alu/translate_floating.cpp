@@ -104,7 +104,7 @@ void translate_floating_product(Translation& t) {
 void translate_fused(Translation& t, bool is_fma) {
   const Type type = require_float_type(t, is_fma);
   if (!t.modifiers.has("rn") && !t.modifiers.has("rz") && !t.modifiers.has("rm") && !t.modifiers.has("rp")) {
-    t.unsupported(fmt::format("`{}` needs .rn, .rz, .rm or .rp", ptx::spelling(t.instruction)));
+    t.unsupported("it needs .rn, .rz, .rm or .rp");
   }
   if (is_half(type)) {
     HalfModifiers modifiers = take_half_modifiers(t, type);
@@ -215,7 +215,7 @@ void translate_reciprocal_or_root(Translation& t, Operation operation) {
     return emit_plain(t, require_handlers(t, approximate, type, flush), type, {type});
   }
   const std::optional<RoundingMode> mode = take_rounding(t);
-  if (!mode) t.unsupported(fmt::format("{} needs .approx, .rn, .rz, .rm or .rp", t.instruction.opcode));
+  if (!mode) t.unsupported("it needs .approx, .rn, .rz, .rm or .rp");
   const bool has_flush = type == Type::f32 || operation == Operation::reciprocal;
   const bool flushes = has_flush && t.modifiers.take("ftz") && type == Type::f32;
   const unsigned flush = flushes ? unsigned{kFlush} : 0;

@@ -33,9 +33,9 @@ void check_width(Translation& t, const Operand& operand, Type type) {
   if (declared == Type::none || ptx::size_of(declared) == ptx::size_of(type)) return;
   if (operand.kind == OperandKind::sink) return;
   t.illegal(fmt::format(
-      "`{}`: register `{}` is declared .{}, but this operand has {} bits (.{}). Declare it with that "
-      "width, or convert with cvt",
-      ptx::spelling(t.instruction), operand.name, ptx::name_of(declared), 8 * ptx::size_of(type), ptx::name_of(type)));
+      "register `{}` is declared .{}, but this operand has {} bits (.{}). Declare it with that width, or convert with "
+      "cvt",
+      operand.name, ptx::name_of(declared), 8 * ptx::size_of(type), ptx::name_of(type)));
 }
 
 }  // namespace
@@ -53,8 +53,7 @@ RegisterOffset exact_destination(Translation& t, const Operand& operand, Type ty
 Handlers require_handlers(Translation& t, Operation operation, Type type, unsigned variant) {
   const Handlers handlers = catalog().find(operation, type, static_cast<uint16_t>(variant));
   if (handlers.full == nullptr) {
-    t.unsupported(
-        fmt::format("`{}`: this combination of type and modifiers is not implemented", ptx::spelling(t.instruction)));
+    t.unsupported("this combination of type and modifiers is not implemented");
   }
   return handlers;
 }
@@ -72,7 +71,7 @@ void require_operands(Translation& t, size_t least, size_t most) {
   const size_t count = t.operand_count();
   if (count >= least && count <= most) return;
   const std::string legal = least == most ? fmt::format("{}", least) : fmt::format("{} to {}", least, most);
-  t.illegal(fmt::format("`{}` has {} operands; it takes {}", ptx::spelling(t.instruction), count, legal));
+  t.illegal(fmt::format("it has {} operands; legal are {}", count, legal));
 }
 
 void emit_plain(Translation& t, Handlers handlers, Type destination, std::initializer_list<Type> sources,

@@ -76,8 +76,8 @@ cudaError_t cudaFuncGetParamInfo(const void* func, size_t index, size_t* offset,
   return run_call("cudaFuncGetParamInfo", Needs::device, [&](State& state) {
     const machine::Kernel& kernel = kernel_of(state, require_function(state.modules, func));
     if (index >= kernel.parameters.size()) {
-      throw ApiError(cudaErrorInvalidValue, fmt::format("kernel {} has {} parameters; there is no parameter {}",
-                                                        kernel.display_name, kernel.parameters.size(), index));
+      throw ApiError(cudaErrorInvalidValue, fmt::format("kernel {} has no parameter {}; their number is {}",
+                                                        kernel.display_name, index, kernel.parameters.size()));
     }
     *required(offset, "paramOffset") = kernel.parameters[index].offset;
     if (size != nullptr) *size = kernel.parameters[index].size;

@@ -175,14 +175,15 @@ machine::LaunchRequest request_of(State& state, const machine::Kernel& kernel, c
 
 std::vector<std::byte> pack(const machine::Kernel& kernel, void* const* arguments) {
   std::vector<std::byte> packed(kernel.parameter_bytes);
+  const size_t count = kernel.parameters.size();
+  const std::string parameters = fmt::format("{} parameter{}", count, count == 1 ? "" : "s");
   if (!kernel.parameters.empty() && arguments == nullptr) {
     refuse(cudaErrorInvalidValue, kernel,
-           fmt::format("it has {} parameters, but the array of arguments is a null pointer", kernel.parameters.size()));
+           fmt::format("it has {}, but the array of arguments is a null pointer", parameters));
   }
   if (!is_readable(arguments, kernel.parameters.size() * sizeof *arguments)) {
     refuse(cudaErrorInvalidValue, kernel,
-           fmt::format("it has {} parameters, but the array of arguments, {}, cannot be read", kernel.parameters.size(),
-                       fmt::ptr(arguments)));
+           fmt::format("it has {}, but the array of arguments, {}, cannot be read", parameters, fmt::ptr(arguments)));
   }
   std::vector<HostValue> values;
   for (size_t index = 0; index < kernel.parameters.size(); ++index) {

@@ -45,8 +45,7 @@ enum class Side { host, device, either };
 /// Throws unless `bytes` from `pointer` on are memory of this side. `what` is "destination" or "source".
 void check_range(machine::DeviceMemory& memory, const void* pointer, uint64_t bytes, Side side, const char* what) {
   if (pointer == nullptr) {
-    throw ApiError(cudaErrorInvalidValue,
-                   fmt::format("the {} is a null pointer; {} bytes are to be copied", what, bytes));
+    throw ApiError(cudaErrorInvalidValue, fmt::format("the {} of {} bytes is a null pointer", what, bytes));
   }
   const machine::Allocation* allocation = memory.find(address_of(pointer));
   if (allocation == nullptr) {

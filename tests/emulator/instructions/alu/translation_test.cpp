@@ -387,7 +387,9 @@ TEST_F(ArithmeticTranslationTest, IllegalFormsAreRefusedWithTheirName) {
     } catch (const ptx::Error& error) {
       EXPECT_GT(error.position().line, 0u);
       const std::string opcode = std::string(test).substr(0, std::string(test).find_first_of(". "));
-      EXPECT_NE(std::string(error.what()).find(opcode), std::string::npos) << error.what();
+      const std::string said = error.what(), spelled = std::string(test).substr(0, std::string(test).find(' ')) + "`";
+      EXPECT_NE(said.find(opcode), std::string::npos) << said;
+      EXPECT_EQ(said.find(spelled), said.rfind(spelled)) << said << ": the instruction is named twice";
     }
   }
 }
