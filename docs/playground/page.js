@@ -33,7 +33,7 @@ function switchTheme() {
 let kernelName = "", source = null, asked = null, worker = null, timer = 0;
 
 /** The checks that a run may have, as `run --checks` names them. */
-const CHECKS = ["all", "race", "deadlock", "none"];
+const CHECKS = ["race", "all", "deadlock", "none"];
 
 const SEED = "0";   // that of the answers
 

@@ -16,7 +16,7 @@ async function runKernel(create, module, run) {
   let status = null;
   const timeline = "/timeline." + (run.timeline ?? "txt");
   const environment = {
-    STAGECRAFT_SEED: String(run.seed ?? 0), STAGECRAFT_CHECKS: run.checks ?? "all", STAGECRAFT_FINDINGS: "report",
+    STAGECRAFT_SEED: String(run.seed ?? 0), STAGECRAFT_CHECKS: run.checks ?? "race", STAGECRAFT_FINDINGS: "report",
     STAGECRAFT_TIMELINE: timeline, STAGECRAFT_THREADS: "1", STAGECRAFT_PROGRESS: "none",
   };
   const instance = await create({

@@ -64,11 +64,11 @@ def page_of(name: str, bugs: list[Mistake], recorded: dict) -> str:
         raise ValueError(f"tests/bugs/reports/{name}.txt has reports of no bug: {', '.join(superfluous)}")
     for bug in bugs:
         variables = f"STAGECRAFT_DEVICE={'h200' if name in ('registers', 'warpgroups') else 'b200'}"
-        if bug.value('checks', 'all') != "all":
-            variables += f" CHECKS={bug.value('checks', 'all')}"
+        if bug.value('checks', 'race') != "race":
+            variables += f" CHECKS={bug.value('checks', 'race')}"
         if "explore" in bug.facts:
             variables += f" STAGECRAFT_EXPLORE={bug.value('explore')}"
-        options = "" if bug.value('checks', 'all') == "all" else f" --checks {bug.value('checks', 'all')}"
+        options = "" if bug.value('checks', 'race') == "race" else f" --checks {bug.value('checks', 'race')}"
         options += f" --explore {bug.value('explore')}" if "explore" in bug.facts else ""
         out += ["", f"## {title(bug.name)}", "", bug.what, "", "```diff", bug.difference(), "```", "",
                 f"<!-- checked: {variables} tests/chapters/first_report build/tests/bugs/{name} {bug.name} -->",

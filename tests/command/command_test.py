@@ -416,7 +416,7 @@ class CommandTest(TemporaryFolderTest):
         write_script(program, 'echo "ran with $STAGECRAFT_CHECKS"')
         for options in ([], ["--report=sarif", "--report-file", self.folder / "log.sarif"]):
             done = stagecraft("run", *options, program, **self.settings)
-            self.assertEqual((done.returncode, done.stdout), (0, "ran with all\n"), done.stderr)
+            self.assertEqual((done.returncode, done.stdout), (0, "ran with race\n"), done.stderr)
 
     def test_run_writes_a_sarif_file_when_it_is_interrupted(self):
         self.skip_unless_set_up_by_the_command()
@@ -503,7 +503,7 @@ class TimingTest(TemporaryFolderTest):
         if not (build / "common/emulator/libcudart.so.13").exists() or not path.exists():
             self.skipTest(f"{program} was not built for the emulated GPU")
         report = self.folder / f"{program}.{timing}"
-        done = run(path, "--gtest_print_time=0", STAGECRAFT_TIMING=timing, STAGECRAFT_CHECKS="all", STAGECRAFT_REPORT="json",
+        done = run(path, "--gtest_print_time=0", STAGECRAFT_TIMING=timing, STAGECRAFT_CHECKS="race", STAGECRAFT_REPORT="json",
                    STAGECRAFT_REPORT_FILE=str(report))
         lines = report.read_text(encoding="utf-8").splitlines() if report.exists() else []
         return done, lines
@@ -562,7 +562,7 @@ class TimelineTest(TemporaryFolderTest):
         self.assertEqual(self.show(right).returncode, 0)
         folder = self.folder.resolve() / "timelines" / "02"
         *others, file = (folder / "variables").read_text(encoding="utf-8").splitlines()
-        self.assertEqual(others, ["STAGECRAFT_CHECKS=all", "STAGECRAFT_DEVICE=h200"])
+        self.assertEqual(others, ["STAGECRAFT_CHECKS=race", "STAGECRAFT_DEVICE=h200"])
         self.assertRegex(file, rf"^STAGECRAFT_TIMELINE={folder}\.\d+/run\.html$")   # until it is complete
 
     def test_pages_that_cannot_be_replaced_stay(self):

@@ -64,7 +64,7 @@ def main() -> int:
     failed, start = 0, time.monotonic()
     for problem in PROBLEMS:
         done = subprocess.run([gemm, *problem.split()], capture_output=True, text=True, check=False,
-                              env={**os.environ, "STAGECRAFT_CHECKS": "all"})
+                              env={**os.environ, "STAGECRAFT_CHECKS": "race"})
         failed += done.returncode != 0
         said = done.stdout if done.returncode == 0 else done.stdout + done.stderr
         print(f"{problem}\n  {said.strip()}", flush=True)

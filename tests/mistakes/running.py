@@ -58,10 +58,10 @@ def check_program(path: pathlib.Path, program: str, wanted: list[str]) -> int:
     failed = 0
     mistakes = read_mistakes(path)
     if not wanted or "right" in wanted:
+        failed += not is_silent(program, {"STAGECRAFT_CHECKS": "race"}, "")
         failed += not is_silent(program, {"STAGECRAFT_CHECKS": "all"}, "")
-        failed += not is_silent(program, {"STAGECRAFT_CHECKS": "race,global"}, "")
         # Also in other schedules; those of a program that is wrong in few of them would show here.
-        failed += not is_silent(program, {"STAGECRAFT_CHECKS": "all", "STAGECRAFT_EXPLORE": f"{SCHEDULES}"},
+        failed += not is_silent(program, {"STAGECRAFT_CHECKS": "race", "STAGECRAFT_EXPLORE": f"{SCHEDULES}"},
                                 rf"stagecraft: explored {SCHEDULES} schedules.*: nothing found\n")
     for mistake in mistakes:
         if wanted and mistake.name not in wanted:
@@ -79,7 +79,7 @@ def check_program(path: pathlib.Path, program: str, wanted: list[str]) -> int:
 
 def settings_of(mistake: Mistake) -> dict[str, str]:
     """The environment variables with which it is named."""
-    settings = {"STAGECRAFT_CHECKS": mistake.value("checks", "all")}
+    settings = {"STAGECRAFT_CHECKS": mistake.value("checks", "race")}
     if mistake.values("explore"):
         settings["STAGECRAFT_EXPLORE"] = mistake.value("explore")
     return settings

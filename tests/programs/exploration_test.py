@@ -17,7 +17,7 @@ PROGRAM = sys.argv.pop()
 
 def run(*command, **settings) -> subprocess.CompletedProcess:
     variables = {f"STAGECRAFT_{name.upper()}": value for name, value in settings.items()}
-    environment = {**os.environ, "STAGECRAFT_CHECKS": "all", "STAGECRAFT_FINDINGS": "report", **variables}
+    environment = {**os.environ, "STAGECRAFT_CHECKS": "race", "STAGECRAFT_FINDINGS": "report", **variables}
     return subprocess.run(command or [PROGRAM], capture_output=True, text=True, env=environment, check=False, timeout=100)
 
 

@@ -93,7 +93,8 @@ TEST(SettingsTest, ChooseChecks) {
   EXPECT_FALSE(settings_of({{"STAGECRAFT_CHECKS", "none"}}).checks.race);
   EXPECT_FALSE(settings_of({{"STAGECRAFT_CHECKS", "deadlock"}}).checks.race);
   EXPECT_TRUE(settings_of({{"STAGECRAFT_CHECKS", "all"}}).checks.race);
-  EXPECT_FALSE(settings_of({{"STAGECRAFT_CHECKS", "all"}}).checks.global);
+  EXPECT_TRUE(settings_of({{"STAGECRAFT_CHECKS", "all"}}).checks.global);
+  EXPECT_FALSE(settings_of({{"STAGECRAFT_CHECKS", "race"}}).checks.global);
   EXPECT_TRUE(settings_of({{"STAGECRAFT_CHECKS", "deadlock,global"}}).checks.global);
   EXPECT_TRUE(settings_of({{"STAGECRAFT_CHECKS", "global"}}).checks.race);
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "all, none, or a list of: deadlock, race, global",

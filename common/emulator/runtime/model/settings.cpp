@@ -91,11 +91,10 @@ void for_each_name(std::string_view text, Visit visit) {
 Checks read_checks(std::string_view text) {
   Checks checks;
   if (text == "none") return checks;
-  if (text == "all") return {.race = true};
   for_each_name(text, [&](std::string_view name) {
-    if (name == "race" || name == "all") {
+    if (name == "race") {
       checks.race = true;
-    } else if (name == "global") {
+    } else if (name == "global" || name == "all") {
       checks.race = checks.global = true;
     } else if (name != "deadlock") {  // deadlocks are always reported
       illegal(Setting::checks, name);
