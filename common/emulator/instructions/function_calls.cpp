@@ -338,10 +338,12 @@ void translate_return(Translation& t) {
 }
 
 std::string explain_undefined(const ptx::Module& module, const std::string& function) {
-  // The prefix is that of cuda_device_runtime_api.h.
-  if (function.starts_with("__cudaCDP2")) {
+  // The names are those of cuda_device_runtime_api.h.
+  if (function.starts_with("__cudaCDP2") || function == "cudaGraphLaunch") {
     return fmt::format(
-        "`{}` is of the device runtime, with which kernels launch kernels (dynamic parallelism); it is not implemented",
+        "`{}` is of the device runtime, with which kernels launch kernels and graphs (dynamic parallelism); it is not "
+        "implemented: launch from the host, with as many blocks as there can be work, or with a conditional node of a "
+        "graph where a kernel decides",
         function);
   }
   return fmt::format("function `{}` is declared but not defined, and the emulator does not provide it{}{}{}",

@@ -201,6 +201,17 @@ TEST_F(ControlFlowTest, UnknownModifiersAreRefusedByName) {
   }
 }
 
+TEST_F(ControlFlowTest, LaunchesFromKernelsAreRefusedWithWhatToDo) {
+  for (const char* function : {"__cudaCDP2LaunchDeviceV2", "cudaGraphLaunch"}) {
+    try {
+      compile_body(fmt::format("call.uni {}, ();", function), fmt::format(".extern .func {} ();\n", function));
+      ADD_FAILURE() << function;
+    } catch (const ptx::Error& error) {
+      EXPECT_NE(std::string(error.what()).find("launch from the host"), std::string::npos) << error.what();
+    }
+  }
+}
+
 TEST_F(ControlFlowTest, ALaneThatSpinsDoesNotStarveTheOneItWaitsFor) {
   // Lane 0 polls a flag that lane 1 sets after the branch; both are lanes of one warp.
   Kernel& kernel = compile_body(R"(

@@ -211,6 +211,25 @@ TEST_F(DeviceTest, SaysOnceWhatItDoesNotSupport) {
 
 using DriverTest = RuntimeTest;
 
+TEST_F(DriverTest, SaysWhatToDoInsteadOfWhatItDoesNotSupport) {
+  CUarray array = nullptr;
+  const CUDA_ARRAY_DESCRIPTOR description{64, 64, CU_AD_FORMAT_FLOAT, 1};
+  EXPECT_EQ(cuArrayCreate(&array, &description), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "make the array with cudaMallocArray", said());
+  CUdevResource resource;
+  EXPECT_EQ(cuDeviceGetDevResource(0, &resource, CU_DEV_RESOURCE_TYPE_SM), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "there are no green contexts", said());
+  CUgreenCtx context = nullptr;
+  EXPECT_EQ(cuGreenCtxCreate(&context, nullptr, 0, CU_GREEN_CTX_DEFAULT_STREAM), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "launch in the primary context", said());
+  CUmodule module = nullptr;
+  EXPECT_EQ(cuModuleLoadData(&module,
+                             "\x7f"
+                             "ELF machine code"),
+            CUDA_ERROR_NO_BINARY_FOR_GPU);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "numba.cuda.compile_ptx", said());
+}
+
 TEST_F(DriverTest, SaysOnceThatOtherRuntimesCannotUseIt) {
   const void* table = nullptr;
   // NVRTC asks for another table, and works without.
@@ -220,7 +239,9 @@ TEST_F(DriverTest, SaysOnceThatOtherRuntimesCannotUseIt) {
   CUuuid id;
   std::memcpy(&id, "\xf8\xcf\xf9\x51\x21\x46\x8b\x4e\xb9\xe2\xfb\x46\x9e\x7c\x0d\xd9", sizeof id);
   EXPECT_EQ(cuGetExportTable(&table, &id), CUDA_ERROR_NOT_SUPPORTED);
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "link with -cudart shared", said());
+  const std::string message = said();
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "link with -cudart shared", message);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "CuPy, Warp and cuda.bindings.runtime", message);
   EXPECT_EQ(cuGetExportTable(&table, &id), CUDA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(said(), "");
 }

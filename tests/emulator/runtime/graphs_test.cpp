@@ -99,6 +99,8 @@ TEST_F(GraphTest, RunsItsNodesInTheOrderOfTheirDependencies) {
   cudaGraphExec_t none = nullptr;
   EXPECT_EQ(cudaGraphInstantiate(&none, graph, 0), cudaErrorInvalidValue);
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "depend on each other in a circle", said());
+  EXPECT_EQ(cudaGraphInstantiate(&none, graph, cudaGraphInstantiateFlagDeviceLaunch), cudaErrorNotSupported);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "the body of a conditional node", said());
 }
 
 TEST_F(GraphTest, AnExecutableKeepsWhatItWasMadeOf) {

@@ -15,7 +15,9 @@ cudaError_t instantiate_for(const char* name, cudaGraphExec_t* executable, cudaG
     constexpr unsigned long long kLegal = cudaGraphInstantiateFlagAutoFreeOnLaunch | cudaGraphInstantiateFlagUpload |
                                           cudaGraphInstantiateFlagUseNodePriority;
     if ((flags & cudaGraphInstantiateFlagDeviceLaunch) != 0) {
-      throw ApiError(cudaErrorNotSupported, "graphs cannot be launched from kernels of the emulated GPU");
+      throw ApiError(cudaErrorNotSupported,
+                     "graphs cannot be launched from kernels of the emulated GPU: let the host launch it, and where a "
+                     "kernel decides whether or how often, make it the body of a conditional node");
     }
     if ((flags & ~kLegal) != 0) {
       throw ApiError(cudaErrorInvalidValue, fmt::format("flags 0x{:x}; legal are those of 0x{:x}", flags, kLegal));

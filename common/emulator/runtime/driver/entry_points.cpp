@@ -50,8 +50,9 @@ CUresult cuGetExportTable(const void**, const CUuuid* id) {
           "cuGetExportTable",
           "asked for by a CUDA runtime that was linked into the program, or into a library that it "
           "loads (cuBLASLt, cuFFT and other libraries of NVIDIA have one, and the chip's machine code "
-          "in place of PTX). That cannot run on the emulated GPU: link with -cudart shared, and "
-          "compute on the host what such a library is used for",
+          "in place of PTX; so have CuPy, Warp and cuda.bindings.runtime). That cannot run on the emulated GPU: link "
+          "with -cudart shared, and compute on the host what such a library is used for; in Python, use "
+          "cuda.bindings.driver, cuda.core or Triton",
           "CUDA_ERROR_NOT_SUPPORTED");
     }
     return CUDA_ERROR_NOT_SUPPORTED;

@@ -81,7 +81,8 @@ Image image_of_data(const std::string& data, const machine::Architecture& archit
     throw ApiError(cudaErrorNoKernelImageForDevice,
                    "the image is machine code, and the emulated GPU runs PTX: load the PTX, or a fat binary with it; "
                    "with NVRTC, compile with --gpu-architecture=compute_... in place of sm_..., and load what "
-                   "nvrtcGetPTX gives");
+                   "nvrtcGetPTX gives; with nvJitLink, link with -lto -ptx, and load what nvJitLinkGetLinkedPtx gives; "
+                   "with numba, load what numba.cuda.compile_ptx gives");
   }
   if (data.find(".version") == std::string::npos) {
     throw ApiError(cudaErrorInvalidKernelImage,
