@@ -133,8 +133,9 @@ def check_program(program: str) -> None:
         fail(f"{program} is not complete: it has {len(content)} bytes, and its header says at least {sections + size * count}")
     if any(name in content for name in (b"cudaGetDeviceCount", b"__cudaRegisterFatBinary", b"cudart")):
         fail(f"{program} does not load libcudart.so.13: it was linked with the static runtime (nvcc's default), which the "
-             "emulated GPU cannot stand in for. Link it again with -cudart shared; with CMake, set CUDA_RUNTIME_LIBRARY to "
-             f"Shared:\n  {BUILD_EXAMPLE} ...")
+             "emulated GPU cannot stand in for. Link it again with -cudart shared; with CMake, "
+             "-DCMAKE_CUDA_RUNTIME_LIBRARY=Shared does that, unless the project itself names CUDA::cudart_static: write "
+             f"CUDA::cudart there:\n  {BUILD_EXAMPLE} ...")
 
 
 def prepare(build: str, target: str) -> tuple:
