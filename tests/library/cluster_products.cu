@@ -79,6 +79,12 @@ TEST(ClusterShapeTest, AgreesWithTheExampleInCutlass) {
   EXPECT_EQ((ClusterShape<4, 4, 2>::readers), 5);
 }
 
+TEST(ClusterShapeTest, HasTheNumbersOfTheLesson) {
+  // Lesson 11, question 2: how many commits free a stage of 4 x 2 blocks in pairs, and to how many blocks each goes.
+  EXPECT_EQ((ClusterShape<4, 2, 2>::readers), 3);
+  EXPECT_EQ((std::popcount(ClusterShape<4, 2, 2>::feeding(0))), 6);
+}
+
 // ---- Products -------------------------------------------------------------------------------------------------------
 
 constexpr int kEpilogueThreads = 4 * kWarpSize;
