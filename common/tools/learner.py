@@ -242,7 +242,7 @@ def show_hint(course: Course, options) -> int:
     if len(new) > 1:
         print(f"./stagecraft hint {chapter.number} shows the next one.")
     else:
-        print(f"That was the last one. \"What goes wrong\" in {chapter.lesson} shows the report of each common mistake.")
+        print(f"That was the last one. \"What goes wrong\" in {chapter.lesson} lists the common mistakes and their reports.")
     return 0
 
 
