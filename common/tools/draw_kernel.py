@@ -33,9 +33,9 @@ BOXES = [
     ("sums_full", "barrier", 440, 248, 56, 20, ["full"]), ("sums_empty", "barrier", 500, 248, 56, 20, ["empty"]),
     ("slices_full", "barrier", 612, 248, 56, 20, ["full"]), ("slices_empty", "barrier", 672, 248, 56, 20, ["empty"]),
     ("throttle", "barrier", 22, 150, 76, 20, ["throttle"]),
-    ("copy_in", "unit", 268, 296, 120, 24, ["copy engine"]),
+    ("copy_in", "unit", 268, 296, 120, 24, ["TMA"]),
     ("tensor_core", "unit", 438, 296, 120, 24, ["tensor core"]),
-    ("copy_out", "unit", 610, 296, 120, 24, ["copy engine"]),
+    ("copy_out", "unit", 610, 296, 120, 24, ["TMA"]),
     ("launch_control", "unit", 22, 296, 197, 24, ["cluster launch control"]),
     ("neighbour", "place", 10, 388, 810, 26, ["other blocks of the cluster: multicast, and pairs that multiply as one"]),
     ("global", "place", 10, 350, 810, 26, ["global memory: A and B (and C) to read, D to write"]),
@@ -47,7 +47,7 @@ ARROWS = [
     "M432 124 L476 188", "M520 188 L566 126",               # multiply, sums, store
     "M602 124 L648 188", "M730 124 L694 188",               # store, slices; load C, slices
     "M386 217 H438", "M498 296 V270",                       # the tensor core reads tiles and writes sums
-    "M328 350 V322", "M328 296 V270",                       # A and B by the copy engine
+    "M328 350 V322", "M328 296 V270",                       # A and B by TMA
     "M650 350 V322", "M650 296 V270", "M690 270 V294", "M690 320 V348",  # C and D, likewise
     "M160 296 V270",                                        # the hardware's answer: which tile is next
 ]
@@ -111,7 +111,7 @@ def drawing(lesson=None):
     words, here = HERE[lesson] if lesson else ("", None)
     label = f"You are here, in chapter {lesson}: {words}" if lesson else "The kernel that this course builds"
     title = (f"{label}. The drawing shows five roles of warps, four rings of stages between them, each with full and empty barriers, "
-             "and the units that do the work: copy engine, tensor core and cluster launch control")
+             "and the units that do the work: TMA, tensor core and cluster launch control")
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" '
         'font-family="sans-serif" font-size="13">',
@@ -120,7 +120,7 @@ def drawing(lesson=None):
         '  <defs><marker id="head" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto"><path d="M0 0 L8 4 L0 8 z"/></marker></defs>',
         f'  <text x="10" y="20" class="left">{escape(label)}</text>',
         f'  <rect class="frame" x="10" y="32" width="810" height="300" rx="10"/>',
-        '  <text x="22" y="54" class="left">a block, on one multiprocessor: roles above, the rings between them below</text>',
+        '  <text x="22" y="54" class="left">a block, on one SM: roles above, the rings between them below</text>',
         "  " + "".join(f'<path d="{path}"/>' for path in ARROWS),
         *("  " + "".join(box(*item, here) for item in row) for _, row in itertools.groupby(BOXES, key=lambda item: item[3])),
         "</svg>",

@@ -202,6 +202,6 @@ def draw_slices(run):
             store, again = stores[number], written[number + buffers] if number + buffers < shown else stores[number]["end"]
             bar(written[number], store["begin"], "full", str(number))
             bar(store["begin"], min(store["end"], again), "copying", f"group {number}")
-    return chart.finish("A warp writes slices into two buffers in turn: before it writes to a buffer again, it waits until the copy engine has read the "
+    return chart.finish("A warp writes slices into two buffers in turn: before it writes to a buffer again, it waits until TMA has read the "
                         "slice that is there", "Two buffers of one warp: a number is a slice, and its bulk group",
                         [("full", "the warp writes it"), ("copying", "its group is under way"), ("rest", "wait_group.read")])

@@ -108,7 +108,7 @@ def draw_word(run):
         "init": lambda step: f"init: {step.amount} arrival for each phase",
         "expect": lambda step: f"a thread announces {step.amount} bytes",
         "arrive": lambda step: "... and arrives, in the same instruction",
-        "deliver": lambda step: f"the copy engine has brought {step.amount} bytes",
+        "deliver": lambda step: f"TMA has brought {step.amount} bytes",
         "end": lambda step: "nothing is pending: the phase ends",
         "pass": lambda step: f"a wait for parity {(step.phase - 1) % 2} passes",
     }
@@ -328,7 +328,7 @@ def draw_budget(*runs):
     """A bar for each kernel: what is reserved, what copies fill, and the rest of what the launch asked for."""
     left, width, line, top = 190, 600, 40, 62
     scale = width / (MOST_SHARED + 1024)
-    parts = [text(10, 22, "Shared memory of a block, in KiB: of the 228 of a multiprocessor each block loses 1 to the system")]
+    parts = [text(10, 22, "Shared memory of a block, in KiB: of the 228 of an SM each block loses 1 to the system")]
     for kib in range(0, 200, 32):
         parts += [text(left + kib * 1024 * scale, 48, str(kib), "part")]
     parts.append(text(left + width - 5, 48, "228", "part"))

@@ -133,8 +133,8 @@ std::string draw_accumulator() {
       "m, and each of four warps reaches a quarter of the lanes");
   const int end = kX + static_cast<int>(kTmemColumns) / kColumnsPerPixel;
   out.words("", kX, 24,
-            "tensor memory of one multiprocessor: " + std::to_string(kTmemLanes) + " lanes, " +
-                std::to_string(kTmemColumns) + " columns of 32 bits");
+            "tensor memory of one SM: " + std::to_string(kTmemLanes) + " lanes, " + std::to_string(kTmemColumns) +
+                " columns of 32 bits");
   out.words("quiet", kX, kTop - 10, "column 0");
   out.words("quiet middle", kX + kN / kColumnsPerPixel, kTop - 10, std::to_string(kN));
   out.words("quiet end", end, kTop - 10, std::to_string(kTmemColumns - 1));

@@ -90,7 +90,7 @@ std::string draw_scale_factors() {
     mark(kTmemX + static_cast<int>(cell.column * 4 + Place::byte_of(kBlock)) * kTmemByte,
          kTop + static_cast<int>(cell.lane) * kPixels, kTmemByte);
   }
-  out.words("quiet", kMemoryX, kTop + 32 * kPixels + 24, "the copy engine brings it as it is;");
+  out.words("quiet", kMemoryX, kTop + 32 * kPixels + 24, "TMA brings it as it is;");
   out.words("quiet", kMemoryX, kTop + 32 * kPixels + 48, "tcgen05.cp .32x128b.warpx4 spreads it:");
   out.words("quiet", kMemoryX, kTop + 32 * kPixels + 64, "32 lines of 128 bits, four times");
   out.words("quiet", kMatrixX - 40, kTop + 128 * kPixels + 30,

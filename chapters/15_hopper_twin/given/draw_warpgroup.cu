@@ -122,9 +122,9 @@ std::string draw_registers() {
   constexpr int kLeft = 150, kTop = 60, kHigh = 36, kPitch = 58;
   harness::Drawing out(
       850, 262,
-      "The registers of a multiprocessor: three warpgroups begin with 168 for each thread; one goes down to 24, and "
+      "The registers of an SM: three warpgroups begin with 168 for each thread; one goes down to 24, and "
       "then the other two can go up to 240");
-  out.words("", 20, 24, "65536 registers of a multiprocessor; each box is a warpgroup of 128 threads");
+  out.words("", 20, 24, "65536 registers of an SM; each box is a warpgroup of 128 threads");
   struct Part {
     std::string style, name;
     int registers;
