@@ -1,4 +1,4 @@
-// Chapter 01: one mbarrier. Two warps meet at it, then the copy engine and a warp, then again and again.
+// Chapter 01: one mbarrier. Two warps meet at it, then TMA and a warp, then again and again.
 #include "launches.hpp"
 #include "stagecraft/bulk_copy.hpp"
 #include "stagecraft/mbarrier.hpp"
@@ -31,9 +31,9 @@ __global__ void __launch_bounds__(kThreads) mirror(const uint32_t* in, uint32_t*
   }
 }
 
-// ---- 4 and 5: a warp and the copy engine ----------------------------------------------------------------------------
+// ---- 4 and 5: a warp and TMA ----------------------------------------------------------------------------------------
 
-/// The copy engine brings a row, and a warp adds it up.
+/// TMA brings a row, and a warp adds it up.
 __global__ void __launch_bounds__(kWarpSize) sum_row(const uint32_t* in, uint32_t* sum) {
   __shared__ alignas(128) uint32_t tile[kRow];
   __shared__ uint64_t full;

@@ -1,4 +1,4 @@
-// Chapter 07: boxes of a matrix, brought to shared memory by the copy engine; and a matrix product that is made of
+// Chapter 07: boxes of a matrix, brought to shared memory by TMA; and a matrix product that is made of
 // them.
 #include <cuda/ptx>
 
@@ -16,7 +16,7 @@ using namespace stagecraft;
 // ---- 1. A box -------------------------------------------------------------------------------------------------------
 
 //! [describe]
-/// Describes to the copy engine a row-major matrix of floats, and the box that each copy brings.
+/// Describes to TMA a row-major matrix of floats, and the box that each copy brings.
 CUtensorMap describe_matrix(const float* matrix, uint64_t rows, uint64_t columns, uint32_t box_rows,
                             uint32_t box_columns) {
   const TensorMapDimension along_a_row{.extent = columns, .box = box_columns};

@@ -9,7 +9,7 @@ void launch_mirror(const uint32_t* in, uint32_t* out);
 /// Words in a row.
 constexpr int kRow = 256;
 
-/// TODO 4 and 5. *sum becomes the sum of one row of `in`, modulo 2^32; the copy engine brings the row.
+/// TODO 4 and 5. *sum becomes the sum of one row of `in`, modulo 2^32; TMA brings the row.
 void launch_sum_row(const uint32_t* in, uint32_t* sum);
 
 /// TODO 6. sums[r] becomes the sum of row r; one buffer and one barrier are used for all rows.

@@ -11,7 +11,7 @@ constexpr int kRowBytes = kRow * sizeof(uint32_t);
 /// `stages` is 1, 2, 3 or 4.
 void launch_walk(int stages, uint32_t first_phase, int steps, uint32_t* indices, uint32_t* phases);
 
-/// What the producer and the consumer note for each row: clock cycles of the block's multiprocessor.
+/// What the producer and the consumer note for each row: clock cycles of the block's SM.
 struct RowTimes {
   long long asked;  ///< the stage was free, and the copy was asked for
   long long taken;  ///< the row had arrived, and adding it up began
