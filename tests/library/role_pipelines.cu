@@ -150,6 +150,8 @@ TEST(RolePipelineTest, LaysTheSubStagesOfAStageSideBySide) {
   static_assert(RolePipeline<2, true, 3, 2>::num_stages == 2);
   static_assert(RolePipeline<2, true, 3, 2>::num_producer_mbars == 6);
   static_assert(RolePipeline<2, true, 3, 2>::num_consumer_mbars == 4);
+  using Ring = RolePipeline<3, true, 2, 4>;
+  static_assert(Ring::num_producer_mbars + Ring::num_consumer_mbars == 18);  // lesson 06, question 2
 }
 
 template <typename Ring>

@@ -15,6 +15,14 @@ namespace {
 using harness::check;
 using harness::DeviceBuffer;
 
+/// Where a producer is in a ring of 4 stages after 10 steps: lesson 02, question 1.
+constexpr PipelineState<4> after_ten_rows() {
+  PipelineState<4> state{/*index=*/0, /*phase=*/1};
+  for (int row = 0; row < 10; ++row) state.step();
+  return state;
+}
+static_assert(after_ten_rows().index() == 2 && after_ten_rows().phase() == 1);
+
 /// Runs a kernel of one block that answers into `size` integers.
 template <typename Kernel>
 std::vector<int> answers(Kernel kernel, int threads, size_t size) {
