@@ -320,6 +320,8 @@ TEST_F(ScaledProductTest, IsRightForEveryWidth) {
   expect_scaled_product<Scaled<A8, Tile<E4m3, 192, 128>, Ue8m0, 32, 2, 2>>({128, 700, 400}, 22);
   expect_scaled_product<Scaled<A8, Tile<E4m3, 256, 128>, Ue8m0, 32, 3, 1>>({257, 513, 400}, 23);
   expect_scaled_product<Scaled<A4, Tile<E2m1, 256, 256>, Ue4m3, 16, 3, 1>>({257, 513, 800}, 24);
+  using FourStages = Scaled<A4, Tile<E2m1, 256, 256>, Ue4m3, 16, 4, 1>;
+  static_assert(kTmemColumns - FourStages::Tmem::used_columns == 64);  // lesson 14, question 2
 }
 
 TEST_F(ScaledProductTest, IsRightWithGroupsOfTiles) {
