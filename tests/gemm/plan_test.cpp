@@ -151,6 +151,19 @@ TEST_F(GemmPlans, NameTheKernelsThereAreWhereNoneIsAsRequested) {
             std::string::npos)
       << message;
   EXPECT_NE(message.find("\n  tile 128x128, k-group 1, 2 accumulators"), std::string::npos) << message;
+  EXPECT_NE(message.find("\nA GemmCompiler compiles others"), std::string::npos) << message;
+  GemmProblem halves = product(16, 16, 32);
+  halves.a = {.type = DataType::f16, .major = Major::mn};
+  halves.b.type = DataType::f16;
+  halves.d.type = DataType::f16;
+  EXPECT_EQ(refusal(halves),
+            "no kernel was compiled for f16 x f16 -> f16 with A contiguous along M and B contiguous along K. There are "
+            "kernels for:\n"
+            "  f16 x f16 -> f16 with A contiguous along K and B contiguous along K\n"
+            "  f16 x f16 -> f16 with A contiguous along K and B contiguous along K, with an epilogue and C\n"
+            "  f16 x f16 -> f16 with A contiguous along M and B contiguous along N\n"
+            "  f16 x f16 -> f32 with A contiguous along K and B contiguous along K\n"
+            "A GemmCompiler compiles others while the program runs.");
   EXPECT_EQ(refusal(product(16, 16, 32), {.blocks = -1}),
             "blocks = -1 is too small. Legal are 0, as many as run at once, and larger.");
   EXPECT_EQ(refusal(product(16, 16, 32), {.split_k = 0}),
@@ -402,7 +415,9 @@ TEST(GemmChooser, ExchangesAAndBForFewRowsUnlessTheRequestSaysMore) {
   EXPECT_EQ(chosen(4096, 9, {.swap = true}).front(), '1');
   EXPECT_EQ(chosen(9, 4096, {}, {.bias = true}),
             "no kernel was compiled for bf16 x bf16 -> bf16 with A contiguous along K and B contiguous along K, with "
-            "an epilogue.");
+            "an epilogue. There are kernels for:\n"
+            "  bf16 x bf16 -> bf16 with A contiguous along K and B contiguous along K\n"
+            "A GemmCompiler compiles others while the program runs.");
 }
 
 TEST(GemmChooser, DerivesWhatTheRequestLeavesOut) {

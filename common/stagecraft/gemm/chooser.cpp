@@ -75,6 +75,29 @@ std::string operands_of(const GemmProblem& problem) {
          in_words(epilogue_for(problem.fusion), problem.fusion.c) + (problem.groups.exist() ? ", in groups" : "");
 }
 
+/// The same of a kernel.
+std::string operands_of(const GemmConfig& config) {
+  GemmProblem problem{.a = {.type = config.a, .major = config.a_major},
+                      .b = {.type = config.b, .major = config.b_major}};
+  if (config.transposes_d) problem = exchanged(problem);
+  problem.d.type = config.d;
+  problem.fusion.c = config.adds_c;
+  problem.fusion.bias = config.epilogue == GemmEpilogue::full;
+  if (config.epilogue == GemmEpilogue::gated) problem.fusion.activation = GemmActivation::gated_silu;
+  problem.groups.masked = config.groups;
+  return operands_of(problem);
+}
+
+/// What there are kernels for: those for the types of A and B, or where there are none, all.
+std::set<std::string> operands_of_kernels(std::span<const GemmConfig> candidates, const GemmProblem& problem) {
+  std::set<std::string> same, all;
+  for (const GemmConfig& config : candidates) {
+    all.insert(operands_of(config));
+    if (config.a == problem.a.type && config.b == problem.b.type) same.insert(operands_of(config));
+  }
+  return same.empty() ? all : same;
+}
+
 /// As describe_tiles(), and whether A and B are exchanged.
 std::string options_of(const GemmConfig& config) {
   return describe_tiles(config) + (config.transposes_d ? ", A and B exchanged" : "");
@@ -93,7 +116,7 @@ std::string options_of(const GemmRequest& request) {
   add("cta_group", request.cta_group);
   add("cluster_m", request.cluster_m);
   add("cluster_n", request.cluster_n);
-  if (request.fallback_m > 0 || request.fallback_n > 0) {
+  if (request.fallback_m != 0 || request.fallback_n != 0) {
     add("fallback_m", request.fallback_m);
     add("fallback_n", request.fallback_n);
   }
@@ -283,10 +306,11 @@ GemmExpected<GemmChoice> choose_kernel(std::span<const GemmConfig> candidates, c
     }
     std::string message = "no kernel was compiled for " + operands_of(problem);
     if (const std::string requested = options_of(request); !requested.empty()) message += " and " + requested;
-    message += ".";
-    if (!others.empty()) message += " There are:";
+    const bool is_known = !others.empty();
+    if (!is_known) others = operands_of_kernels(candidates, problem);
+    message += others.empty() ? "." : is_known ? ". There are:" : ". There are kernels for:";
     for (const std::string& other : others) message += "\n  " + other;
-    return GemmError{GemmFailure::no_kernel, message};
+    return GemmError{GemmFailure::no_kernel, message + "\nA GemmCompiler compiles others while the program runs."};
   }
   const int64_t fewest =
       std::ranges::min(ranked, {}, [](const Ranked& candidate) { return candidate.found.mma_cycles; }).found.mma_cycles;
