@@ -175,6 +175,59 @@ TEST_F(GemmPlans, NameTheKernelsThereAreWhereNoneIsAsRequested) {
             std::string::npos);
 }
 
+TEST_F(GemmPlans, RefuseNumbersThatAreNoEnumerators) {
+  const auto changed = [](auto change) {
+    GemmProblem problem = product(100, 16, 32);
+    change(problem);
+    return refusal(problem);
+  };
+  EXPECT_EQ(changed([](GemmProblem& problem) { problem.a.type = problem.b.type = DataType{77}; }),
+            "a.type = 77 is too large. Legal are 0 to 9.");
+  EXPECT_EQ(changed([](GemmProblem& problem) { problem.b.type = DataType{10}; }),
+            "b.type = 10 is too large. Legal are 0 to 9.");
+  EXPECT_EQ(changed([](GemmProblem& problem) { problem.d.type = DataType{77}; }),
+            "d.type = 77 is too large. Legal are 0 to 9.");
+  EXPECT_EQ(changed([](GemmProblem& problem) { problem.a.major = Major{9}; }),
+            "a.major = 9 is too large. Legal are 0 to 1.");
+  EXPECT_EQ(changed([](GemmProblem& problem) { problem.b.major = Major{2}; }),
+            "b.major = 2 is too large. Legal are 0 to 1.");
+  EXPECT_EQ(changed([](GemmProblem& problem) { problem.fusion.activation = GemmActivation{77}; }),
+            "fusion.activation = 77 is too large. Legal are 0 to 5.");
+  EXPECT_EQ(refusal(product(16, 16, 32), {.schedule = GemmSchedule{9}}),
+            "schedule = 9 is too large. Legal are 0 to 2.");
+  EXPECT_EQ(refusal(product(16, 16, 32), {.raster = {.order = RasterOrder{2}}}),
+            "raster.order = 2 is too large. Legal are 0 to 1.");
+}
+
+TEST_F(GemmPlans, RefuseACompanionOfAnotherType) {
+  GemmProblem problem = product(16, 16, 32);
+  problem.fusion.c = true;
+  problem.c.type = DataType::f32;
+  EXPECT_EQ(refusal(problem), "C is of f32. With D of bf16 it must be of bf16.");
+  problem.c.type = DataType::bf16;
+  EXPECT_EQ(refusal(problem), "accepted");
+  problem.c = GemmDestination{.type = DataType::bf16, .pitch = 24};
+  EXPECT_EQ(refusal(problem), "accepted");
+  problem.fusion = {.second_output = true};
+  problem.second.type = DataType::f16;
+  EXPECT_EQ(refusal(problem), "the second output is of f16. With D of bf16 it must be of bf16.");
+}
+
+TEST_F(GemmPlans, RefuseFallbacksThatAreNone) {
+  EXPECT_EQ(refusal(product(16, 16, 32), {.fallback_m = -1, .fallback_n = -1}),
+            "fallback_m = -1 is too small. Legal are 0 to 16.");
+  EXPECT_EQ(refusal(product(16, 16, 32), {.fallback_n = INT32_MAX}),
+            "fallback_n = 2147483647 is too large. Legal are 0 to 16.");
+}
+
+TEST_F(GemmPlans, DivideATileIntoNoMorePiecesThanItHas) {
+  EXPECT_EQ(refusal(product(4096, 4096, 16), {.split_k = INT32_MAX}), "accepted");
+  EXPECT_EQ(
+      refusal(product(100000, 100000, 8388480), {.tile_m = 128, .tile_n = 128, .cta_group = 1, .split_k = INT32_MAX}),
+      "the result has 611524 tiles of 128x128 in 131070 pieces each, which an index of 32 bits cannot count. Compute "
+      "it in parts.");
+}
+
 TEST_F(GemmPlans, SayWhatIsLegalWhereNoKernelCanBeCompiled) {
   const auto plan = GemmPlan::choose(product(16, 16, 32), {.tile_m = -5});
   ASSERT_FALSE(plan);
@@ -274,7 +327,14 @@ TEST_F(GemmPlans, RefuseGroupsThatDoNotAddUp) {
   problem.groups.rows = {60, 0, 30};
   EXPECT_EQ(refusal(problem), "the groups have 90 rows together, and M = 100: they must add up to M.");
   problem.groups.rows = {60, -10, 50};
-  EXPECT_EQ(refusal(problem), "a group has -10 rows. Legal are 0 and more.");
+  EXPECT_EQ(refusal(problem), "groups.rows[1] = -10 is too small. Legal are 0 to 8388480.");
+  problem.groups.rows = {INT64_MAX, INT64_MAX, 102};  // whose sum wraps around to M
+  EXPECT_EQ(refusal(problem), "groups.rows[0] = 9223372036854775807 is too large. Legal are 0 to 8388480.");
+  problem.groups.rows = {int64_t{1} << 32, 100 - (int64_t{1} << 32)};
+  EXPECT_EQ(refusal(problem), "groups.rows[0] = 4294967296 is too large. Legal are 0 to 8388480.");
+  problem.groups = {.masked = -3};
+  EXPECT_EQ(refusal(problem), "groups.masked = -3 is too small. Legal are 0 to 256.");
+  problem.groups = {};
   problem.groups.rows = {60, 0, 40};
   EXPECT_EQ(refusal(problem), "accepted");
   problem.a.major = Major::mn;
@@ -293,7 +353,9 @@ TEST_F(GemmPlans, RefuseGroupsThatDoNotAddUp) {
   problem.groups.masked = 2;
   EXPECT_EQ(refusal(problem), "groups are either contiguous or masked.");
   problem.groups = {.masked = 257};
-  EXPECT_EQ(refusal(problem), "there are 257 groups. Legal are 1 to 256.");
+  EXPECT_EQ(refusal(problem), "groups.masked = 257 is too large. Legal are 0 to 256.");
+  problem.groups = {.rows = std::vector<int64_t>(257, 1)};
+  EXPECT_EQ(refusal(problem), "the number of groups = 257 is too large. Legal are 1 to 256.");
 }
 
 TEST_F(GemmPlans, RefuseAWorkspaceThatIsTooSmall) {

@@ -229,6 +229,8 @@ std::string in_words_of_options(std::string message, const Options& options) {
       {"k_group", "--k-group"},
       {"split_k", "--split-k"},
       {"stream_k", "--stream-k"},
+      {"groups.masked", "the number of --groups"},
+      {"the number of groups", "the number of --groups"},
       {"accumulators must", "--accumulators must"},
       {"accumulators *", "--accumulators *"},
   };

@@ -398,8 +398,8 @@ GemmProblem with_strides(GemmProblem problem) {
   if (d.pitch == 0) d.pitch = is_padded ? rounded_up(columns, 128 / bits_of(d.type)) : columns;
   if (d.batch_stride == 0) d.batch_stride = m * d.pitch;
   c.type = second.type = companion_of(d.type);
-  for (GemmDestination* matrix : {&c, &second}) {
-    matrix->pitch = rounded_up(n, 128 / bits_of(matrix->type));
+  for (GemmCompanion* matrix : {&c, &second}) {
+    matrix->pitch = rounded_up(n, 128 / bits_of(*matrix->type));
     matrix->batch_stride = m * matrix->pitch;
   }
   return problem;
@@ -496,7 +496,7 @@ GemmVerdict verify(const GemmCase& wanted, const GemmPlan& plan) {
   const bool gated = fusion.activation == GemmActivation::gated_silu;
   const int64_t columns = gated ? n / 2 : n;
 
-  const std::vector<float> c_values = random_matrix(c.type, fusion.c ? batches_of_a * m * n : 0, run.seed + 1);
+  const std::vector<float> c_values = random_matrix(*c.type, fusion.c ? batches_of_a * m * n : 0, run.seed + 1);
   const std::vector<float> bias = random_matrix(DataType::f32, batches * n, run.seed + 2);
   const std::vector<float> row_scales = random_matrix(DataType::f32, batches_of_a * m, run.seed + 3);
   const std::vector<float> column_scales = random_matrix(DataType::f32, batches * n, run.seed + 4);
@@ -513,7 +513,7 @@ GemmVerdict verify(const GemmCase& wanted, const GemmPlan& plan) {
       device_sfa(at_least_one(host_a.scale_factors), "A's scale factors"),
       device_sfb(at_least_one(host_b.scale_factors), "B's scale factors");
   const DeviceBuffer<unsigned char> device_c(
-      fusion.c ? bytes_of(c.type, c_places, c_values) : std::vector<unsigned char>(16), "C");
+      fusion.c ? bytes_of(*c.type, c_places, c_values) : std::vector<unsigned char>(16), "C");
   const DeviceBuffer<float> device_bias(bias, "the bias"), device_row_scales(row_scales, "the scales of the rows"),
       device_column_scales(column_scales, "the scales of the columns"),
       maximum(std::vector<float>{0}, "the absolute maximum");
@@ -522,7 +522,7 @@ GemmVerdict verify(const GemmCase& wanted, const GemmPlan& plan) {
   const MatrixPlaces d_places{m, columns, batches_of_a, Major::k, d.pitch, d.batch_stride};
   CheckedMatrix result("D", d.type, d_places, /*pieces=*/fusion.second_output && copies_second_output(plan.config()));
   CheckedScaleFactors d_scale_factors(d.type, d_places, groups.rows);
-  CheckedMatrix second_result("the second output", second.type,
+  CheckedMatrix second_result("the second output", *second.type,
                               {m, n, batches_of_a, Major::k, second.pitch, second.batch_stride},
                               /*pieces=*/copies_second_output(plan.config()));
   DeviceBuffer<unsigned char> workspace(std::max<size_t>(plan.workspace_bytes(), 16), "the workspace");

@@ -59,7 +59,7 @@ inline constexpr bool is_direct<DirectMatrix<Element>> = true;
 
 /// The tensor map of a matrix of D's shape, or where it is, if the kernel has one and the launch wants it.
 template <typename Map>
-Map result_map(bool is_wanted, const GemmDestination& matrix, const void* address, int64_t rows, int64_t columns,
+Map result_map(bool is_wanted, const GemmCompanion& matrix, const void* address, int64_t rows, int64_t columns,
                int64_t batches) {
   if constexpr (std::is_same_v<Map, Absent>) {
     return {};

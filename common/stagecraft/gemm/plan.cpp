@@ -1,6 +1,7 @@
 #include "stagecraft/gemm/plan.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <tuple>
 #include <utility>
 
@@ -17,25 +18,47 @@ GemmError bad_problem(std::string message) { return {GemmFailure::bad_problem, s
 
 using detail::padded_to;
 
-Failure check_extent(const char* name, int64_t extent, int64_t largest) {
-  if (extent >= 1 && extent <= largest) return std::nullopt;
-  return bad_problem(std::string(name) + " = " + std::to_string(extent) + " is too " +
-                     (extent < 1 ? "small" : "large") + ". Legal are 1 to " + std::to_string(largest) + ".");
+Failure check_range(const std::string& name, int64_t value, int64_t smallest, int64_t largest) {
+  if (value >= smallest && value <= largest) return std::nullopt;
+  return bad_problem(name + " = " + std::to_string(value) + " is too " + (value < smallest ? "small" : "large") +
+                     ". Legal are " + std::to_string(smallest) + " to " + std::to_string(largest) + ".");
 }
+
+Failure check_extent(const char* name, int64_t extent, int64_t largest) {
+  return check_range(name, extent, 1, largest);
+}
+
+/// An enumeration may hold any number.
+template <typename Enum>
+Failure check_enumerator(const char* name, Enum value, Enum last) {
+  return check_range(name, static_cast<int64_t>(value), 0, static_cast<int64_t>(last));
+}
+
+/// The first failure of several, if there is one.
+Failure first_of(std::initializer_list<Failure> failures) {
+  for (const Failure& failure : failures) {
+    if (failure) return failure;
+  }
+  return std::nullopt;
+}
+
+DataType type_of(const GemmCompanion& matrix) { return *matrix.type; }
+DataType type_of(const auto& matrix) { return matrix.type; }
 
 /// Fills in the strides of a matrix of `lines` lines of `contiguous` elements each, and checks them.
 /// @param multiple  elements that both strides must be a multiple of; 1 for a matrix that no tensor map describes.
 template <typename Matrix>
 Failure settle_strides(const char* name, Matrix& matrix, int64_t lines, int64_t contiguous, int64_t batches,
                        int64_t multiple) {
+  const DataType type = type_of(matrix);
   const auto said = [&](const char* what, int64_t value, const std::string& problem) {
-    return bad_problem(std::string("the ") + what + " of " + name + ", " + std::to_string(value) + " " +
-                       name_of(matrix.type) + " elements, " + problem);
+    return bad_problem(std::string("the ") + what + " of " + name + ", " + std::to_string(value) + " " + name_of(type) +
+                       " elements, " + problem);
   };
   const std::string off_boundary = "is not a multiple of " + std::to_string(multiple) +
                                    ": the next would start off a 16-byte boundary, which the tensor map cannot "
                                    "address. Pad it to ";
-  const int64_t longest = (int64_t{1} << 40) / bits_of(matrix.type) * 8;
+  const int64_t longest = (int64_t{1} << 40) / bits_of(type) * 8;
   if (matrix.pitch == 0) matrix.pitch = contiguous;
   if (matrix.pitch < contiguous) {
     return said("pitch", matrix.pitch, "is less than the " + std::to_string(contiguous) + " of a line.");
@@ -47,7 +70,7 @@ Failure settle_strides(const char* name, Matrix& matrix, int64_t lines, int64_t 
   const int64_t span = (lines - 1) * matrix.pitch + contiguous;
   if (matrix.batch_stride == 0) matrix.batch_stride = lines * matrix.pitch;
   if (batches == 1) {
-    const int64_t words = 128 / bits_of(matrix.type);  // any stride will do, so that one is taken that a map can have
+    const int64_t words = 128 / bits_of(type);  // any stride will do, so that one is taken that a map can have
     matrix.batch_stride = padded_to(words, span);
     return std::nullopt;
   }
@@ -67,18 +90,17 @@ Failure settle_strides(const char* name, Matrix& matrix, int64_t lines, int64_t 
 /// Groups are batches of B; of A and D too, if they are masked.
 Failure settle_groups(GemmProblem& problem) {
   const GemmGroups& groups = problem.groups;
+  if (auto failure = check_range("groups.masked", groups.masked, 0, kMostGroups)) return failure;
   if (!groups.exist()) return std::nullopt;
   if (groups.is_contiguous() && groups.masked > 0) return bad_problem("groups are either contiguous or masked.");
   if (problem.batches != 1) return bad_problem("a problem has batches or groups, not both.");
   const int64_t count = groups.is_contiguous() ? std::ssize(groups.rows) : groups.masked;
-  if (count > kMostGroups) {
-    return bad_problem("there are " + std::to_string(count) + " groups. Legal are 1 to " + std::to_string(kMostGroups) +
-                       ".");
-  }
+  if (auto failure = check_range("the number of groups", count, 1, kMostGroups)) return failure;
   int64_t all = 0;
-  for (const int64_t rows : groups.rows) {
-    if (rows < 0) return bad_problem("a group has " + std::to_string(rows) + " rows. Legal are 0 and more.");
-    all += rows;
+  for (size_t i = 0; i < groups.rows.size(); ++i) {
+    const std::string name = "groups.rows[" + std::to_string(i) + "]";
+    if (auto failure = check_range(name, groups.rows[i], 0, kLargestGemmExtent)) return failure;
+    all += groups.rows[i];
   }
   if (groups.is_contiguous() && all != problem.m) {
     return bad_problem("the groups have " + std::to_string(all) +
@@ -103,6 +125,14 @@ Failure settle_groups(GemmProblem& problem) {
 /// Checks everything but addresses, and fills in what was left out.
 Failure settle(GemmProblem& problem) {
   auto& [m, n, k, batches, a, b, d, fusion, c, second, groups] = problem;
+  if (auto failure =
+          first_of({check_enumerator("a.type", a.type, DataType::fp8_blockwise),
+                    check_enumerator("b.type", b.type, DataType::fp8_blockwise),
+                    check_enumerator("d.type", d.type, DataType::fp8_blockwise),
+                    check_enumerator("a.major", a.major, Major::mn), check_enumerator("b.major", b.major, Major::mn),
+                    check_enumerator("fusion.activation", fusion.activation, GemmActivation::gated_silu)})) {
+    return failure;
+  }
   if (auto failure = settle_groups(problem)) return failure;
   if (!can_multiply(a.type, b.type)) {
     return bad_problem(std::string("A of ") + name_of(a.type) + " and B of " + name_of(b.type) +
@@ -120,9 +150,9 @@ Failure settle(GemmProblem& problem) {
     return bad_problem(std::string("a result of ") + name_of(d.type) +
                        " cannot be stored. Legal are f32, bf16, f16, e4m3, mxfp8, mxfp4 and nvfp4.");
   }
-  for (const auto& failure : {check_extent("M", m, kLargestGemmExtent), check_extent("N", n, kLargestGemmExtent),
-                              check_extent("K", k, kLargestGemmExtent), check_extent("batches", batches, 65535)}) {
-    if (failure) return failure;
+  if (auto failure = first_of({check_extent("M", m, kLargestGemmExtent), check_extent("N", n, kLargestGemmExtent),
+                               check_extent("K", k, kLargestGemmExtent), check_extent("batches", batches, 65535)})) {
+    return failure;
   }
   const int64_t batches_of_a = problem.matrices_of_a();
   if (auto failure = settle_strides("A", a, a.major == Major::k ? m : k, a.major == Major::k ? k : m, batches_of_a,
@@ -146,14 +176,16 @@ Failure settle(GemmProblem& problem) {
   // A block-scaled D must be fit to be an operand.
   const int64_t multiple_of_d = is_block_scaled(d.type) ? 128 / bits_of(d.type) : 1;
   if (auto failure = settle_strides("D", d, m, columns, batches_of_a, multiple_of_d)) return failure;
-  c.type = second.type = companion_of(d.type);
-  if (fusion.c) {
-    if (auto failure = settle_strides("C", c, m, n, batches_of_a, 128 / bits_of(c.type))) return failure;
-  }
-  if (fusion.second_output) {
-    if (auto failure = settle_strides("the second output", second, m, n, batches_of_a, 128 / bits_of(second.type))) {
-      return failure;
+  for (auto [name, matrix, is_used] :
+       {std::tuple{"C", &c, fusion.c}, {"the second output", &second, fusion.second_output}}) {
+    const DataType legal = companion_of(d.type);
+    if (is_used && matrix->type.value_or(legal) != legal) {
+      return bad_problem(std::string(name) + " is of " + name_of(*matrix->type) + ". With D of " + name_of(d.type) +
+                         " it must be of " + name_of(legal) + ".");
     }
+    matrix->type = legal;
+    if (!is_used) continue;
+    if (auto failure = settle_strides(name, *matrix, m, n, batches_of_a, 128 / bits_of(legal))) return failure;
   }
   return std::nullopt;
 }
@@ -187,6 +219,14 @@ Failure check_request(const GemmRequest& request) {
   const auto refuse = [](const char* name, int value, const char* legal) {
     return bad_problem(std::string(name) + " = " + std::to_string(value) + " is too small. Legal are " + legal);
   };
+  if (request.schedule) {
+    if (auto failure = check_enumerator("schedule", *request.schedule, GemmSchedule::launch_control)) return failure;
+  }
+  if (auto failure = first_of({check_enumerator("raster.order", request.raster.order, RasterOrder::along_n),
+                               check_range("fallback_m", request.fallback_m, 0, 16),
+                               check_range("fallback_n", request.fallback_n, 0, 16)})) {
+    return failure;
+  }
   if (request.blocks < 0) return refuse("blocks", request.blocks, "0, as many as run at once, and larger.");
   if (request.split_k < 1) return refuse("split_k", request.split_k, "1, which divides nothing, and larger.");
   if (request.split_k > 1 && request.stream_k) {
@@ -257,10 +297,12 @@ GemmExpected<GemmPlan> GemmPlan::choose(const GemmProblem& wanted, const GemmReq
   if (swaps) problem = exchanged(problem);
   const int cluster_blocks = config.cluster_m * config.cluster_n;
   const GemmEstimate found = estimate(config, problem, cluster_blocks);  // one cluster: as many rounds as units
-  const int64_t pieces = found.rounds * request.split_k;
+  const int64_t splits = std::min<int64_t>(request.split_k, detail::ceil_div(problem.k, tile_k_of(config.a)));
+  const int64_t pieces = found.rounds * splits;
   if (pieces * cluster_blocks > INT32_MAX) {
-    return bad_problem("the result has " + std::to_string(pieces * cluster_blocks) + " tiles of " +
+    return bad_problem("the result has " + std::to_string(found.rounds * cluster_blocks) + " tiles of " +
                        std::to_string(config.tile_m / config.cta_group) + "x" + std::to_string(config.tile_n) +
+                       (splits > 1 ? " in " + std::to_string(splits) + " pieces each" : "") +
                        ", which an index of 32 bits cannot count. Compute it in parts.");
   }
   uint32_t resident = 0;
@@ -273,7 +315,7 @@ GemmExpected<GemmPlan> GemmPlan::choose(const GemmProblem& wanted, const GemmReq
   GemmLaunch launch{.problem = problem,
                     .clusters = std::min(resident, most),
                     .raster = request.raster,
-                    .splits = static_cast<uint32_t>(request.split_k),
+                    .splits = static_cast<uint32_t>(splits),
                     .stream_k = request.stream_k,
                     .groups = rows_of_groups(problem.groups, problem.m),
                     .has_d_map = is_mappable(problem, config) && !swaps,

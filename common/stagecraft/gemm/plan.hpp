@@ -26,11 +26,21 @@ struct GemmOperand {
   int64_t batch_stride = 0;        ///< elements from one matrix of a batch to the next; 0: no gap
 };
 
-/// A matrix of the result's shape in device memory, row-major.
-struct GemmDestination {
-  DataType type = DataType::bf16;  ///< its elements: of D f32, bf16, f16, e4m3, mxfp8, mxfp4 or nvfp4
+/// A matrix that belongs to D in device memory, row-major: C, or the second output.
+struct GemmCompanion {
+  std::optional<DataType> type{};  ///< its elements; left out: D's type, or bf16 where that has 8 bits or fewer
   int64_t pitch = 0;               ///< elements from one row to the next; 0: no gap
   int64_t batch_stride = 0;        ///< elements from one matrix of a batch to the next; 0: no gap
+};
+
+/// D in device memory, row-major.
+struct GemmDestination {
+  DataType type = DataType::bf16;  ///< its elements: f32, bf16, f16, e4m3, mxfp8, mxfp4 or nvfp4
+  int64_t pitch = 0;               ///< elements from one row to the next; 0: no gap
+  int64_t batch_stride = 0;        ///< elements from one matrix of a batch to the next; 0: no gap
+
+  /// C of D's type and strides.
+  operator GemmCompanion() const { return {type, pitch, batch_stride}; }
 };
 
 /// What happens to the sums before they are stored:
@@ -70,17 +80,17 @@ struct GemmGroups {
 
 /// What to compute: D (m x n) = A (m x k) * B (n x k) transposed, `batches` times, with sums in f32.
 struct GemmProblem {
-  int64_t m = 1;             ///< rows of A and D
-  int64_t n = 1;             ///< rows of B, columns of D
-  int64_t k = 1;             ///< columns of A and B
-  int64_t batches = 1;       ///< products of this size
-  GemmOperand a{};           ///< m x k
-  GemmOperand b{};           ///< n x k
-  GemmDestination d{};       ///< m x n
-  GemmFusion fusion{};       ///< what happens to the sums
-  GemmDestination c{};       ///< where asked for; its type follows from D's
-  GemmDestination second{};  ///< the second output, where asked for; its type follows from D's
-  GemmGroups groups{};       ///< in place of batches
+  int64_t m = 1;           ///< rows of A and D
+  int64_t n = 1;           ///< rows of B, columns of D
+  int64_t k = 1;           ///< columns of A and B
+  int64_t batches = 1;     ///< products of this size
+  GemmOperand a{};         ///< m x k
+  GemmOperand b{};         ///< n x k
+  GemmDestination d{};     ///< m x n
+  GemmFusion fusion{};     ///< what happens to the sums
+  GemmCompanion c{};       ///< m x n, where asked for
+  GemmCompanion second{};  ///< the second output, m x n, where asked for
+  GemmGroups groups{};     ///< in place of batches
 
   /// Matrices of A, of C and of D. B has one for each batch or group, of which contiguous ones share those.
   int64_t matrices_of_a() const { return groups.is_contiguous() ? 1 : batches; }
