@@ -20,6 +20,8 @@ constexpr std::array kSample{
     GemmConfig{.tile_m = 256, .cta_group = 2, .cluster_m = 4, .cluster_n = 2, .launch_control = true},
     GemmConfig{.cluster_m = 2, .cluster_n = 2, .fallback_m = 1, .fallback_n = 1},
     GemmConfig{.divides_k = true, .epilogue = GemmEpilogue::full, .adds_c = true},
+    GemmConfig{
+        .epilogue = GemmEpilogue::full, .adds_c = true, .c = DataType::f32, .device_factors = true, .gathers_c = true},
     GemmConfig{.a = DataType::nvfp4, .b = DataType::nvfp4, .d = DataType::f32},
 };
 

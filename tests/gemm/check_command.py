@@ -34,6 +34,8 @@ MISTAKES = {
     "--beta 1e99": 'gemm: --beta = "1e99" is not a finite number of type float.',
     "--alpha 1e-50": 'gemm: --alpha = "1e-50" is too small for type float, in which it would be 0.',
     "--scale x": 'gemm: --scale = "x" is not a finite number of type float.',
+    "--addend-type e4m3 --beta 1": "gemm: C is of e4m3. Legal are f32, bf16 and f16.",
+    "--bias --bias-type tf32": "gemm: --bias-type = tf32. Legal are f32, bf16 and f16.",
     "--activation tanh":
         'gemm: --activation = "tanh" is unknown. Legal are none, relu, gelu, gelu-tanh, silu, gated-silu.',
     "--activation gated-silu --n 511": "gemm: N = 511 is odd, and a gated activation makes one column of two.",

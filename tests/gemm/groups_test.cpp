@@ -91,7 +91,10 @@ TEST(GemmGroupsOfWholeTiles, EndWhereTheyEnd) {
     for (const bool second_output : {false, true}) {
       GemmCase run{.problem = {.m = first + 128, .n = 64, .k = 64}, .seed = static_cast<uint64_t>(first)};
       run.problem.groups.rows = {first, 128};
-      if (second_output) run.problem.fusion = {.activation = GemmActivation::gated_silu, .second_output = true};
+      if (second_output) {
+        run.problem.fusion = {.activation = GemmActivation::gated_silu, .second_output = true};
+        run.problem.second.pitch = 67;  // it is not the copy engine that stores it
+      }
       const auto plan = GemmPlan::choose(with_strides(run.problem), run.request);
       ASSERT_TRUE(plan) << plan.error().message;
       const GemmVerdict verdict = verify(run, *plan);

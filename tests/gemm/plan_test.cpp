@@ -202,15 +202,22 @@ TEST_F(GemmPlans, RefuseNumbersThatAreNoEnumerators) {
 TEST_F(GemmPlans, RefuseACompanionOfAnotherType) {
   GemmProblem problem = product(16, 16, 32);
   problem.fusion.c = true;
+  problem.c.type = DataType::e4m3;
+  EXPECT_EQ(refusal(problem), "C is of e4m3. Legal are f32, bf16 and f16.");
   problem.c.type = DataType::f32;
-  EXPECT_EQ(refusal(problem), "C is of f32. With D of bf16 it must be of bf16.");
+  EXPECT_NE(refusal(problem).find("B contiguous along K, with an epilogue and C of f32. There are kernels for:"),
+            std::string::npos);
   problem.c.type = DataType::bf16;
   EXPECT_EQ(refusal(problem), "accepted");
   problem.c = GemmDestination{.type = DataType::bf16, .pitch = 24};
   EXPECT_EQ(refusal(problem), "accepted");
   problem.fusion = {.second_output = true};
   problem.second.type = DataType::f16;
-  EXPECT_EQ(refusal(problem), "the second output is of f16. With D of bf16 it must be of bf16.");
+  EXPECT_EQ(refusal(problem), "the second output is of f16. Legal is bf16.");
+  problem.fusion = {.bias = true, .bias_type = DataType::tf32};
+  EXPECT_EQ(refusal(problem), "fusion.bias_type = tf32. Legal are f32, bf16 and f16.");
+  problem.fusion.bias_type = DataType::bf16;
+  EXPECT_NE(refusal(problem).find("with an epilogue, bias of bf16. There are kernels for:"), std::string::npos);
 }
 
 TEST_F(GemmPlans, RefuseFallbacksThatAreNone) {
@@ -264,9 +271,11 @@ TEST_F(GemmPlans, RefuseWhatAnEpilogueMisses) {
             std::string::npos);
   GemmProblem with_c = product(16, 15, 32);
   with_c.fusion.c = true;
-  EXPECT_EQ(refusal(with_c),
-            "the pitch of C, 15 bf16 elements, is not a multiple of 8: the next would start off a 16-byte boundary, "
-            "which the tensor map cannot address. Pad it to 16.");
+  EXPECT_NE(refusal(with_c).find("and C at any pitch. There are:\n  tile 128x32, k-group 1, 2 accumulators, "
+                                 "A and B exchanged\n"),
+            std::string::npos);
+  with_c.c.pitch = 14;
+  EXPECT_EQ(refusal(with_c), "the pitch of C, 14 bf16 elements, is less than the 15 of a line.");
 
   GemmProblem biased = product(16, 16, 32);
   biased.fusion = {.bias = true};
@@ -276,6 +285,15 @@ TEST_F(GemmPlans, RefuseWhatAnEpilogueMisses) {
   const auto error = plan->run({.a = memory.data(), .b = memory.data(), .d = memory.data()}, nullptr, 0);
   ASSERT_TRUE(error);
   EXPECT_EQ(error->message, "the address of the bias is null.");
+  const harness::DeviceBuffer<float> factor(1, "a factor");
+  const auto unexpected = plan->run({.a = memory.data(),
+                                     .b = memory.data(),
+                                     .d = memory.data(),
+                                     .bias = memory.data(),
+                                     .device_alpha = factor.data()},
+                                    nullptr, 0);
+  ASSERT_TRUE(unexpected);
+  EXPECT_EQ(unexpected->message, "device_alpha needs a problem with fusion.device_factors.");
 }
 
 // As BLAS does: C may hold anything, or be nowhere.

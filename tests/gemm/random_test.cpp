@@ -99,6 +99,7 @@ class Draw {
       const int64_t multiple = config.epilogue == GemmEpilogue::gated ? 4 : 2;
       problem.n = (problem.n + multiple - 1) / multiple * multiple;
     }
+    if (config.gathers_c) problem.c.pitch = (problem.n + 7) / 8 * 8 + 1;
     draw_strides(problem);
     draw_request(config, names_kernel, run.request);
     run.seed = random_.bits();
@@ -138,19 +139,25 @@ class Draw {
     if (one_in(2)) {
       config.epilogue = one_of({GemmEpilogue::full, GemmEpilogue::full, GemmEpilogue::gated});
       config.adds_c = one_in(2);
+      config.bias = one_of({DataType::f32, DataType::f32, DataType::bf16, DataType::f16});
+      config.device_factors = one_in(4);
     }
     if (!scales_d) {
       config.groups = one_in(5);
       config.transposes_d = one_in(6) && !config.groups && !is_promoted && config.epilogue != GemmEpilogue::gated;
+    }
+    if (config.adds_c) {
+      config.c = one_of({DataType::bf16, DataType::f16, bits_of(config.d) <= 8 ? DataType::bf16 : DataType::f32});
+      config.gathers_c = !config.transposes_d && one_in(4);
     }
     if (config.epilogue == GemmEpilogue::gated && config.tile_n * bits_of(config.d) % (scales_d ? 1024 : 256) != 0) {
       config.epilogue = GemmEpilogue::full;
     }
     // The epilogue has two buffers each of D, of the second output and of C, of 16 KiB; of C of a D of few bits, more.
     const int rows = config.tile_m / config.cta_group + (is_scaled ? config.tile_n : config.tile_n / config.cta_group);
-    const int left = config.epilogue == GemmEpilogue::plain    ? 170 * 1024
-                     : config.adds_c && bits_of(config.d) <= 8 ? 60 * 1024
-                                                               : 120 * 1024;
+    const int left = config.epilogue == GemmEpilogue::plain                      ? 170 * 1024
+                     : copies_c(config) && bits_of(config.c) > bits_of(config.d) ? 60 * 1024
+                                                                                 : 120 * 1024;
     const int tiles = left / (rows * (is_scaled ? 160 : 128));  // with their scale factors
     config.k_group = one_in(2) ? 1 : static_cast<int>(number(1, std::clamp(tiles, 1, 8)));
     if (one_in(3)) config.stages = static_cast<int>(number(1, std::clamp(tiles / config.k_group, 1, 4)));
@@ -199,13 +206,16 @@ class Draw {
     if (one_in(2)) run.alpha = factor();
     if (config.epilogue == GemmEpilogue::plain) return;
     fusion = {.c = config.adds_c,
-              .bias = one_in(2),
+              .bias = one_in(2) || config.bias != DataType::f32,
               .row_scales = one_in(3),
               .column_scales = one_in(3),
               .activation = static_cast<GemmActivation>(number(0, 4)),
               .second_output = one_in(3),
               .absolute_maximum = one_in(3),
-              .scale = one_in(2)};
+              .scale = one_in(2),
+              .bias_type = config.bias,
+              .device_factors = config.device_factors};
+    if (config.adds_c) run.problem.c.type = config.c;
     if (config.epilogue == GemmEpilogue::gated) {
       fusion.activation = GemmActivation::gated_silu;
       run.problem.n += run.problem.n % 2;

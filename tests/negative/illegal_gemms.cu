@@ -43,6 +43,10 @@ template struct stagecraft::GemmTypes<GemmConfig{.cluster_m = 4, .fallback_m = 4
 template struct stagecraft::GemmTypes<GemmConfig{.cluster_m = 4, .fallback_m = 2}>;                              // refused: and fallback_m divides cluster_m
 template struct stagecraft::GemmTypes<GemmConfig{.tile_m = 256, .cta_group = 2, .cluster_m = 4, .fallback_m = 1, .fallback_n = 1}>;  // refused: fallback_m must be even with cta_group 2
 template struct stagecraft::GemmTypes<GemmConfig{.adds_c = true}>;                                              // refused: adds_c needs epilogue full or gated
+template struct stagecraft::GemmTypes<GemmConfig{.epilogue = GemmEpilogue::full, .adds_c = true, .c = e4m3}>;    // refused: C and the bias must be f32, bf16 or f16
+template struct stagecraft::GemmTypes<GemmConfig{.epilogue = GemmEpilogue::full, .adds_c = true, .c = f32, .bias = f16, .device_factors = true}>;
+template struct stagecraft::GemmTypes<GemmConfig{.device_factors = true}>;                                      // refused: device_factors needs epilogue full or gated
+template struct stagecraft::GemmTypes<GemmConfig{.epilogue = GemmEpilogue::full, .gathers_c = true}>;           // refused: gathers_c needs adds_c
 template struct stagecraft::GemmTypes<GemmConfig{.d = e4m3, .tile_n = 16, .epilogue = GemmEpilogue::gated}>;    // refused: half of tile_n columns of D must be a multiple of 16 bytes
 template struct stagecraft::GemmTypes<GemmConfig{.a = DataType::nvfp4, .b = DataType::nvfp4, .tile_n = 256, .accumulators = 1}>;
 template struct stagecraft::GemmTypes<GemmConfig{.a = DataType::nvfp4, .b = DataType::mxfp4}>;                  // refused: the tensor core multiplies equal types

@@ -37,6 +37,8 @@ struct Options {
   std::string type = "bf16", d_type, layout = "tn";
   std::string m, n = "512", k = "512", batches = "1", lda = "0", ldb = "0", ldd = "0";
   std::string alpha = "1", beta = "0", scale, activation = "none";
+  std::string bias_type = "f32", addend_type, addend_pitch = "0";
+  bool device_factors = false;
   bool bias = false, row_scales = false, column_scales = false, second_output = false, absolute_maximum = false;
   std::string tile, cluster, fallback, cta_group, k_group, accumulators, schedule, split_k = "1", raster = "m",
                                                                                    swizzle = "1";
@@ -73,10 +75,10 @@ void parse_operand_types(const std::string& text, GemmProblem& problem) {
   problem.b.type = *b;
 }
 
-DataType parse_result_type(const std::string& text) {
+/// @param legal  those that the plan accepts.
+DataType parse_type(const char* name, const std::string& text, const char* legal) {
   if (const auto type = find_type(text)) return *type;
-  throw std::invalid_argument("--c-type = \"" + text +
-                              "\" is unknown. Legal are f32, bf16, f16, e4m3, mxfp8, mxfp4 and nvfp4.");
+  throw std::invalid_argument(std::string(name) + " = \"" + text + "\" is unknown. Legal are " + legal + ".");
 }
 
 void parse_layout(const std::string& text, GemmProblem& problem) {
@@ -161,7 +163,9 @@ GemmCase read(const Options& options) {
   };
   parse_operand_types(options.type, problem);
   parse_layout(options.layout, problem);
-  problem.d.type = options.d_type.empty() ? usual_result(problem.a.type) : parse_result_type(options.d_type);
+  problem.d.type = options.d_type.empty()
+                       ? usual_result(problem.a.type)
+                       : parse_type("--c-type", options.d_type, "f32, bf16, f16, e4m3, mxfp8, mxfp4 and nvfp4");
   problem.m = options.m.empty() ? 512 : extent("M", options.m);
   problem.n = extent("N", options.n);
   problem.k = extent("K", options.k);
@@ -182,7 +186,13 @@ GemmCase read(const Options& options) {
                                       GemmActivation::gelu_tanh, GemmActivation::silu, GemmActivation::gated_silu}),
             .second_output = options.second_output,
             .absolute_maximum = options.absolute_maximum,
-            .scale = !options.scale.empty()};
+            .scale = !options.scale.empty(),
+            .bias_type = parse_type("--bias-type", options.bias_type, "f32, bf16 and f16"),
+            .device_factors = options.device_factors};
+  if (!options.addend_type.empty()) {
+    problem.c.type = parse_type("--addend-type", options.addend_type, "f32, bf16 and f16");
+  }
+  problem.c.pitch = pitch("--addend-pitch", options.addend_pitch);
 
   GemmRequest& request = run.request;
   parse_pair("--tile", options.tile, request.tile_m, request.tile_n);
@@ -229,6 +239,7 @@ std::string in_words_of_options(std::string message, const Options& options) {
       {"k_group", "--k-group"},
       {"split_k", "--split-k"},
       {"stream_k", "--stream-k"},
+      {"fusion.bias_type", "--bias-type"},
       {"groups.masked", "the number of --groups"},
       {"the number of groups", "the number of --groups"},
       {"accumulators must", "--accumulators must"},
@@ -354,7 +365,13 @@ int main(int argc, char** argv) {
   text("--beta", options.beta, "NUMBER", "what C is multiplied by; 0: there is no C");
   text("--scale", options.scale, "NUMBER", "what the result is multiplied by before it is stored");
   text("--activation", options.activation, "NAME", "none, relu, gelu, gelu-tanh, silu, gated-silu (of paired columns)");
+  text("--addend-type", options.addend_type, "TYPE",
+       "of C: f32, bf16, f16; default: as the result, but bf16 for 8 bits and fewer");
+  text("--addend-pitch", options.addend_pitch, "NUMBER",
+       "elements from one row of C to the next; 0: as few as are fast");
+  app.add_flag("--device-factors", options.device_factors, "alpha, beta and scale are in device memory");
   app.add_flag("--bias", options.bias, "add a bias to each column");
+  text("--bias-type", options.bias_type, "TYPE", "of the bias: f32, bf16, f16");
   app.add_flag("--row-scales", options.row_scales, "multiply each row by a scale");
   app.add_flag("--column-scales", options.column_scales, "multiply each column by a scale");
   app.add_flag("--aux", options.second_output, "store what goes into the activation, too");

@@ -80,6 +80,9 @@ Bounded operator*(Bounded x, Bounded y) {
   return {value, is_known ? 0 : HUGE_VAL};
 }
 
+/// The scales of A and B where factors are in device memory.
+constexpr float kAScale = 1.5, kBScale = -0.5;
+
 /// The epilogue in double precision, and how far its results may be off.
 ///
 /// Each step rounds to f32, as a kernel does, and passes the error of what it gets on: a sum has the error of
@@ -115,7 +118,7 @@ class ReferenceEpilogue {
       if (std::isfinite(fused.value) != std::isfinite(result.value)) result.error = HUGE_VAL;
       exact = result;
     };
-    multiply(run_.alpha);
+    multiply(fusion.device_factors ? run_.alpha * kAScale * kBScale : run_.alpha);
     if (fusion.row_scales) multiply(row_scales_[batch * m + row]);
     if (fusion.column_scales) multiply(column_scales_[product * n + column]);
     if (fusion.c) add(static_cast<double>(run_.beta) * c_[(batch * m + row) * n + column]);
@@ -397,9 +400,9 @@ GemmProblem with_strides(GemmProblem problem) {
   const bool is_padded = fusion.second_output || is_block_scaled(d.type);
   if (d.pitch == 0) d.pitch = is_padded ? rounded_up(columns, 128 / bits_of(d.type)) : columns;
   if (d.batch_stride == 0) d.batch_stride = m * d.pitch;
-  c.type = second.type = companion_of(d.type);
   for (GemmCompanion* matrix : {&c, &second}) {
-    matrix->pitch = rounded_up(n, 128 / bits_of(*matrix->type));
+    matrix->type = matrix->type.value_or(companion_of(d.type));
+    if (matrix->pitch == 0) matrix->pitch = rounded_up(n, 128 / bits_of(*matrix->type));
     matrix->batch_stride = m * matrix->pitch;
   }
   return problem;
@@ -452,9 +455,15 @@ std::string command_of(const GemmCase& run) {
   add("--ldb", problem.b.pitch);
   add("--ldc", problem.d.pitch);
   add_real("--alpha", run.alpha);
-  if (fusion.c) add_real("--beta", run.beta);
+  if (fusion.c) {
+    add_real("--beta", run.beta);
+    text += std::string(" --addend-type ") + name_of(*problem.c.type);
+    add("--addend-pitch", problem.c.pitch);
+  }
+  add_if(fusion.device_factors, "--device-factors");
   if (fusion.scale) add_real("--scale", run.scale);
   add_if(fusion.bias, "--bias");
+  if (fusion.bias) text += std::string(" --bias-type ") + name_of(fusion.bias_type);
   add_if(fusion.row_scales, "--row-scales");
   add_if(fusion.column_scales, "--column-scales");
   if (fusion.activation != GemmActivation::none) text += std::string(" --activation ") + name_of(fusion.activation);
@@ -497,7 +506,7 @@ GemmVerdict verify(const GemmCase& wanted, const GemmPlan& plan) {
   const int64_t columns = gated ? n / 2 : n;
 
   const std::vector<float> c_values = random_matrix(*c.type, fusion.c ? batches_of_a * m * n : 0, run.seed + 1);
-  const std::vector<float> bias = random_matrix(DataType::f32, batches * n, run.seed + 2);
+  const std::vector<float> bias = random_matrix(fusion.bias_type, batches * n, run.seed + 2);
   const std::vector<float> row_scales = random_matrix(DataType::f32, batches_of_a * m, run.seed + 3);
   const std::vector<float> column_scales = random_matrix(DataType::f32, batches * n, run.seed + 4);
   const MatrixPlaces a_places{m, k, batches_of_a, a.major, a.pitch, a.batch_stride};
@@ -514,7 +523,14 @@ GemmVerdict verify(const GemmCase& wanted, const GemmPlan& plan) {
       device_sfb(at_least_one(host_b.scale_factors), "B's scale factors");
   const DeviceBuffer<unsigned char> device_c(
       fusion.c ? bytes_of(*c.type, c_places, c_values) : std::vector<unsigned char>(16), "C");
-  const DeviceBuffer<float> device_bias(bias, "the bias"), device_row_scales(row_scales, "the scales of the rows"),
+  const DeviceBuffer<unsigned char> device_bias(
+      bytes_of(fusion.bias_type, {.rows = 1, .columns = batches * n, .pitch = batches * n}, bias), "the bias");
+  const DeviceBuffer<float> factors(std::vector<float>{run.alpha, run.beta, run.scale, kAScale, kBScale},
+                                    "the factors");
+  // Those on the host are wrong then.
+  const auto factor = [&](float value) { return fusion.device_factors ? NAN : value; };
+  const auto device_factor = [&](int i) { return fusion.device_factors ? factors.data() + i : nullptr; };
+  const DeviceBuffer<float> device_row_scales(row_scales, "the scales of the rows"),
       device_column_scales(column_scales, "the scales of the columns"),
       maximum(std::vector<float>{0}, "the absolute maximum");
   const DeviceBuffer<int> group_rows(run.group_rows.empty() ? std::vector<int>(1) : run.group_rows,
@@ -542,9 +558,14 @@ GemmVerdict verify(const GemmCase& wanted, const GemmPlan& plan) {
                                .column_scales = device_column_scales.data(),
                                .absolute_maximum = maximum.data(),
                                .group_rows = group_rows.data(),
-                               .alpha = run.alpha,
-                               .beta = run.beta,
-                               .scale = run.scale},
+                               .alpha = factor(run.alpha),
+                               .beta = factor(run.beta),
+                               .scale = factor(run.scale),
+                               .device_alpha = device_factor(0),
+                               .device_beta = device_factor(1),
+                               .device_scale = device_factor(2),
+                               .a_scale = device_factor(3),
+                               .b_scale = device_factor(4)},
                               workspace.data(), plan.workspace_bytes());
   if (error) throw std::invalid_argument(error->message);
   harness::check(cudaDeviceSynchronize(), "finish the kernel");

@@ -23,11 +23,50 @@ GemmEpilogue epilogue_for(const GemmFusion& fusion) {
   return fusion.is_plain() ? GemmEpilogue::plain : GemmEpilogue::full;
 }
 
+/// Whether the copy engine cannot bring C, because its rows or its matrices begin off 16-byte boundaries.
+bool gathers_c(const GemmProblem& problem) {
+  if (!problem.fusion.c) return false;
+  const int64_t multiple = 128 / bits_of(problem.c.type.value_or(companion_of(problem.d.type)));
+  const int64_t pitch = problem.c.pitch > 0 ? problem.c.pitch : problem.n;
+  return pitch % multiple != 0 || problem.c.batch_stride % multiple != 0;
+}
+
+/// What a problem says of a kernel that computes it; the rest has its default.
+GemmConfig computing(const GemmProblem& problem) {
+  return {.a = problem.a.type,
+          .b = problem.b.type,
+          .d = problem.d.type,
+          .a_major = problem.a.major,
+          .b_major = problem.b.major,
+          .epilogue = epilogue_for(problem.fusion),
+          .groups = problem.groups.exist(),
+          .adds_c = problem.fusion.c,
+          .c = problem.fusion.c ? problem.c.type.value_or(companion_of(problem.d.type)) : DataType::bf16,
+          .bias = problem.fusion.bias ? problem.fusion.bias_type : DataType::f32,
+          .device_factors = problem.fusion.device_factors,
+          .gathers_c = gathers_c(problem)};
+}
+
+/// The same of a kernel.
+GemmConfig what_it_computes(const GemmConfig& config) {
+  return {.a = config.a,
+          .b = config.b,
+          .d = config.d,
+          .a_major = config.a_major,
+          .b_major = config.b_major,
+          .epilogue = config.epilogue,
+          .groups = config.groups,
+          .adds_c = config.adds_c,
+          .c = config.c,
+          .bias = config.bias,
+          .device_factors = config.device_factors,
+          .gathers_c = config.gathers_c};
+}
+
 bool computes(const GemmConfig& config, const GemmProblem& problem) {
-  return config.a == problem.a.type && config.b == problem.b.type && config.d == problem.d.type &&
-         config.a_major == problem.a.major && config.b_major == problem.b.major &&
-         config.epilogue == epilogue_for(problem.fusion) && config.adds_c == problem.fusion.c &&
-         config.groups == problem.groups.exist();
+  GemmConfig wanted = computing(problem);
+  if (config.transposes_d) wanted.gathers_c = false;  // it does so without being asked
+  return what_it_computes(config) == wanted;
 }
 
 bool divides(const GemmRequest& request) { return request.split_k > 1 || request.stream_k; }
@@ -58,34 +97,21 @@ std::string contiguous_along(char operand, Major major) {
   return std::string(1, operand) + " contiguous along " + (major == Major::k ? "K" : operand == 'A' ? "M" : "N");
 }
 
-std::string in_words(GemmEpilogue epilogue, bool adds_c) {
-  const std::string c = adds_c ? " and C" : "";
-  switch (epilogue) {
-    case GemmEpilogue::plain: return "";
-    case GemmEpilogue::full: return ", with an epilogue" + c;
-    case GemmEpilogue::gated: return ", with a gated activation" + c;
+std::string in_words(const GemmConfig& config) {
+  if (config.epilogue == GemmEpilogue::plain) return "";
+  return std::string(config.epilogue == GemmEpilogue::gated ? ", with a gated activation" : ", with an epilogue") +
+         (config.adds_c ? " and C" : "") + describe_additions(config);
+}
+
+/// "bf16 x bf16 -> bf16 with A contiguous along K and B contiguous along K", of a kernel, or of computing().
+std::string operands_of(GemmConfig config) {
+  if (config.transposes_d) {
+    std::swap(config.a, config.b);
+    std::swap(config.a_major, config.b_major);
   }
-  return "";
-}
-
-/// "bf16 x bf16 -> bf16 with A contiguous along K and B contiguous along K"
-std::string operands_of(const GemmProblem& problem) {
-  return std::string(name_of(problem.a.type)) + " x " + name_of(problem.b.type) + " -> " + name_of(problem.d.type) +
-         " with " + contiguous_along('A', problem.a.major) + " and " + contiguous_along('B', problem.b.major) +
-         in_words(epilogue_for(problem.fusion), problem.fusion.c) + (problem.groups.exist() ? ", in groups" : "");
-}
-
-/// The same of a kernel.
-std::string operands_of(const GemmConfig& config) {
-  GemmProblem problem{.a = {.type = config.a, .major = config.a_major},
-                      .b = {.type = config.b, .major = config.b_major}};
-  if (config.transposes_d) problem = exchanged(problem);
-  problem.d.type = config.d;
-  problem.fusion.c = config.adds_c;
-  problem.fusion.bias = config.epilogue == GemmEpilogue::full;
-  if (config.epilogue == GemmEpilogue::gated) problem.fusion.activation = GemmActivation::gated_silu;
-  problem.groups.masked = config.groups;
-  return operands_of(problem);
+  return std::string(name_of(config.a)) + " x " + name_of(config.b) + " -> " + name_of(config.d) + " with " +
+         contiguous_along('A', config.a_major) + " and " + contiguous_along('B', config.b_major) + in_words(config) +
+         (config.groups ? ", in groups" : "");
 }
 
 /// What there are kernels for: those for the types of A and B, or where there are none, all.
@@ -183,7 +209,9 @@ int usual_tile_n(const GemmConfig& config, int64_t columns) {
   const int step =
       std::lcm(std::lcm(std::lcm(slices, lines), std::lcm(pieces, 16 * config.cta_group)), has_atoms ? 64 : 1);
   // What a stage may take of shared memory: the epilogue has the rest.
-  const int kib = config.epilogue == GemmEpilogue::plain ? 170 : config.adds_c && bits_of(config.d) == 8 ? 60 : 120;
+  const int kib = config.epilogue == GemmEpilogue::plain                      ? 170
+                  : copies_c(config) && bits_of(config.c) > bits_of(config.d) ? 60
+                                                                              : 120;
   const int k_group = std::clamp(config.k_group, 1, 8);
   const int rows = (kib * 1024 / (128 * k_group) - config.tile_m / config.cta_group) * config.cta_group;
   const int64_t most = std::max(std::min(128, rows) / step, 1) * step;
@@ -239,6 +267,15 @@ std::string describe_tiles(const GemmConfig& config) {
   return text;
 }
 
+std::string describe_additions(const GemmConfig& config) {
+  std::string text;
+  if (config.adds_c && config.c != companion_of(config.d)) text += std::string(" of ") + name_of(config.c);
+  if (config.gathers_c) text += " at any pitch";
+  if (config.bias != DataType::f32) text += std::string(", bias of ") + name_of(config.bias);
+  if (config.device_factors) text += ", factors in device memory";
+  return text;
+}
+
 const char* why_not_exchanged(const GemmProblem& problem) {
   if (problem.groups.exist()) return "A and B of groups cannot be exchanged: rows of D would be columns of the sums.";
   if (problem.fusion.activation == GemmActivation::gated_silu) {
@@ -262,20 +299,14 @@ GemmProblem exchanged(const GemmProblem& problem) {
 GemmConfig derive_config(const GemmProblem& wanted, const GemmRequest& request) {
   const bool swaps = request.swap.value_or(false);
   const GemmProblem problem = swaps ? exchanged(wanted) : wanted;
-  GemmConfig config{.a = problem.a.type,
-                    .b = problem.b.type,
-                    .d = problem.d.type,
-                    .a_major = problem.a.major,
-                    .b_major = problem.b.major,
-                    .k_group = request.k_group.value_or(1),
-                    .fallback_m = request.fallback_m,
-                    .fallback_n = request.fallback_n,
-                    .launch_control = request.schedule == GemmSchedule::launch_control,
-                    .divides_k = divides(request),
-                    .epilogue = epilogue_for(problem.fusion),
-                    .groups = problem.groups.exist(),
-                    .transposes_d = swaps,
-                    .adds_c = problem.fusion.c};
+  GemmConfig config = computing(problem);
+  config.k_group = request.k_group.value_or(1);
+  config.fallback_m = request.fallback_m;
+  config.fallback_n = request.fallback_n;
+  config.launch_control = request.schedule == GemmSchedule::launch_control;
+  config.divides_k = divides(request);
+  config.transposes_d = swaps;
+  if (swaps) config.gathers_c = false;
   config.cta_group = request.cta_group.value_or(request.tile_m == 256 ? 2 : 1);
   config.cluster_m = request.cluster_m.value_or(config.cta_group);
   config.cluster_n = request.cluster_n.value_or(1);
@@ -304,7 +335,7 @@ GemmExpected<GemmChoice> choose_kernel(std::span<const GemmConfig> candidates, c
     if (const char* const reason = why_illegal(derive_config(problem, request))) {
       return GemmError{GemmFailure::bad_configuration, std::string(reason) + "."};
     }
-    std::string message = "no kernel was compiled for " + operands_of(problem);
+    std::string message = "no kernel was compiled for " + operands_of(computing(problem));
     if (const std::string requested = options_of(request); !requested.empty()) message += " and " + requested;
     const bool is_known = !others.empty();
     if (!is_known) others = operands_of_kernels(candidates, problem);
@@ -325,7 +356,7 @@ GemmExpected<GemmChoice> choose_kernel(std::span<const GemmConfig> candidates, c
   const GemmConfig& best = candidates[choice.index];
   const std::string requested = options_of(request);
   choice.reasons.push_back(std::to_string(ranked.size()) + " of " + counted(std::ssize(candidates), "kernel") +
-                           (ranked.size() == 1 ? " computes " : " compute ") + operands_of(problem) +
+                           (ranked.size() == 1 ? " computes " : " compute ") + operands_of(computing(problem)) +
                            (requested.empty() ? "" : ", as requested with " + requested) + ", on " +
                            std::to_string(blocks) + " blocks at a time:");
   constexpr size_t kShown = 4;

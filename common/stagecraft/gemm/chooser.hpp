@@ -39,6 +39,9 @@ struct GemmChoice {
 /// The tiles of a configuration and their schedule: "tile 128x64, k-group 1, 2 accumulators".
 std::string describe_tiles(const GemmConfig& config);
 
+/// What a kernel adds, where it is not what is usual: " of f32", of C, ", bias of bf16".
+std::string describe_additions(const GemmConfig& config);
+
 /// Why A and B of a problem cannot be exchanged; null if they can. rules.inc refuses the same.
 const char* why_not_exchanged(const GemmProblem& problem);
 

@@ -57,8 +57,8 @@ std::optional<std::string> contents_of(const fs::path& file) {
 /// A configuration in C++. The structured binding makes a member that is forgotten here an error.
 std::string initialiser_of(const GemmConfig& config) {
   const auto& [a, b, d, a_major, b_major, tile_m, tile_n, k_group, accumulators, stages, cta_group, cluster_m,
-               cluster_n, fallback_m, fallback_n, launch_control, divides_k, epilogue, groups, transposes_d, adds_c] =
-      config;
+               cluster_n, fallback_m, fallback_n, launch_control, divides_k, epilogue, groups, transposes_d, adds_c, c,
+               bias, device_factors, gathers_c] = config;
   std::ostringstream text;
   const auto type = [](DataType type) {
     std::string name = name_of(type);
@@ -73,7 +73,8 @@ std::string initialiser_of(const GemmConfig& config) {
        << ", .cluster_n = " << cluster_n << ", .fallback_m = " << fallback_m << ", .fallback_n = " << fallback_n
        << ", .launch_control = " << launch_control << ", .divides_k = " << divides_k << ", .epilogue = GemmEpilogue("
        << static_cast<int>(epilogue) << "), .groups = " << groups << ", .transposes_d = " << transposes_d
-       << ", .adds_c = " << adds_c << "}";
+       << ", .adds_c = " << adds_c << ", .c = " << type(c) << ", .bias = " << type(bias)
+       << ", .device_factors = " << device_factors << ", .gathers_c = " << gathers_c << "}";
   return text.str();
 }
 

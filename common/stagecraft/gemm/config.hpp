@@ -45,8 +45,12 @@ struct GemmConfig {
   bool divides_k = false;       ///< several blocks may compute pieces of a tile along K
   GemmEpilogue epilogue = GemmEpilogue::plain;  ///< what happens to the sums
   bool groups = false;                          ///< D's rows are in groups, each of its own size, with a B for each
-  bool transposes_d = false;  ///< the sums are those of D transposed: A and B are exchanged, because D has few rows
-  bool adds_c = false;        ///< beta * C is added; with epilogue full or gated
+  bool transposes_d = false;      ///< the sums are those of D transposed: A and B are exchanged, because D has few rows
+  bool adds_c = false;            ///< beta * C is added; with epilogue full or gated
+  DataType c = DataType::bf16;    ///< elements of C, where it is added: f32, bf16 or f16
+  DataType bias = DataType::f32;  ///< elements of the bias: f32, bf16 or f16
+  bool device_factors = false;    ///< alpha, beta and scales may be in device memory; with epilogue full or gated
+  bool gathers_c = false;         ///< the epilogue's threads read C: its rows begin off 16-byte boundaries
 
   /// The same kernel.
   bool operator==(const GemmConfig&) const = default;
@@ -95,9 +99,17 @@ constexpr bool can_store(DataType d) {
   return d == DataType::f32 || d == DataType::bf16 || d == DataType::f16 || d == DataType::e4m3 || is_block_scaled(d);
 }
 
-/// The type of C and of the second output: D's, or bf16 where D has 8 bits or fewer, because those need a scale of
-/// their own.
+/// The type of the second output, and of C where nobody says: D's, or bf16 where D has 8 bits or fewer, because those
+/// need a scale of their own.
 constexpr DataType companion_of(DataType d) { return bits_of(d) <= 8 ? DataType::bf16 : d; }
+
+/// Whether C, or a bias, can be of this type.
+constexpr bool can_add(DataType type) {
+  return type == DataType::f32 || type == DataType::bf16 || type == DataType::f16;
+}
+
+/// Whether the copy engine brings C.
+constexpr bool copies_c(const GemmConfig& config) { return config.adds_c && !config.transposes_d && !config.gathers_c; }
 
 /// Whether the copy engine stores the second output. It cannot where a group's rows end inside of a tile.
 constexpr bool copies_second_output(const GemmConfig& config) {

@@ -59,21 +59,21 @@ class DirectSecondOutput {
   const Map* matrix_;
 };
 
-/// values + factor * C, where the sums are those of D transposed. The lanes of a warp read neighbouring elements; with
-/// a factor of 0 they read none.
-template <TileElement Element>
-struct AddTransposed {
+/// values + factor * C, each element read by the thread that adds it. Where the sums are those of D transposed, the
+/// lanes of a warp read neighbouring elements. With a factor of 0 they read none.
+template <TileElement Element, bool Transposes>
+struct AddDirect {
   const DirectMatrix<const Element>& matrix;  ///< C
   float factor;                               ///< beta
   /// Applies it to values of one row of sums. Any thread.
   template <int Count>
   __device__ __forceinline__ void operator()(float (&values)[Count], const RowPlace& place) const {
     if (factor == 0) return;
-    const Element* const column =
-        matrix.address + place.batch * matrix.batch_stride + place.column * matrix.pitch + place.row;
+    const int across = Transposes ? place.column : place.row, along = Transposes ? place.row : place.column;
+    const Element* const first = matrix.address + place.batch * matrix.batch_stride + across * matrix.pitch + along;
 #pragma unroll
     for (int i = 0; i < Count; ++i) {
-      if (i < place.valid) values[i] += factor * static_cast<float>(column[i * matrix.pitch]);
+      if (i < place.valid) values[i] += factor * static_cast<float>(first[Transposes ? i * matrix.pitch : i]);
     }
   }
 };

@@ -22,10 +22,19 @@ struct EpilogueArguments {
   float scale = 1;                                   ///< multiplies what is stored in D
   EpilogueVector<float> row_scales{};                ///< of D; no entries: none
   EpilogueVector<float> column_scales{};             ///< of D, or of D before a gated activation; no entries: none
-  EpilogueVector<float> bias{};                      ///< for each of the same columns; no entries: none
+  EpilogueVector<void> bias{};                       ///< for each of the same columns; no entries: none
   GemmActivation activation = GemmActivation::none;  ///< applied before the scale
   float* absolute_maximum = nullptr;                 ///< of what the activation gives; null: not asked for
   bool has_second_output = false;                    ///< what goes into the activation is stored, too
+};
+
+/// Factors in device memory, each in place of that in EpilogueArguments, unless it is null.
+struct DeviceFactors {
+  const float* alpha = nullptr;    ///< multiplies the sums
+  const float* beta = nullptr;     ///< multiplies C
+  const float* scale = nullptr;    ///< multiplies what is stored in D
+  const float* a_scale = nullptr;  ///< multiplies the sums, too
+  const float* b_scale = nullptr;  ///< multiplies the sums, too
 };
 
 namespace detail {
@@ -54,11 +63,11 @@ struct IfGivenToGroup {
 };
 
 /// The operations for rows and columns of D, whose rows are the columns of the sums where those are its transpose.
-template <bool Transposes>
+template <bool Transposes, typename Bias>
 struct OperationsOn {
   using ScaleRows = IfGiven<std::conditional_t<Transposes, MultiplyPerColumn<float>, MultiplyPerRow<float>>>;
   using ScaleColumns = IfGivenToGroup<std::conditional_t<Transposes, MultiplyPerRow<float>, MultiplyPerColumn<float>>>;
-  using AddBias = IfGivenToGroup<std::conditional_t<Transposes, AddPerRow<float>, AddPerColumn<float>>>;
+  using AddBias = IfGivenToGroup<std::conditional_t<Transposes, AddPerRow<Bias>, AddPerColumn<Bias>>>;
 };
 
 /// The activation that the launch names.
@@ -126,11 +135,11 @@ class StoreIfAsked {
 
 /// beta * C, where it is compiled in.
 template <typename Types, typename Parameters, typename CInput>
-__device__ __forceinline__ auto add_c(const Parameters& problem, CInput& input) {
+__device__ __forceinline__ auto add_c(const Parameters& problem, CInput& input, float beta) {
   if constexpr (Types::loads_c) {
-    return AddInput<CInput>(input, problem.epilogue.beta);
+    return AddInput<CInput>(input, beta);
   } else if constexpr (Types::config.adds_c) {
-    return AddTransposed<typename Types::CElement>{problem.c_map, problem.epilogue.beta};
+    return AddDirect<typename Types::CElement, Types::config.transposes_d>{problem.c_map, beta};
   } else {
     return Epilogue<>{};
   }
@@ -158,6 +167,23 @@ __device__ __forceinline__ auto scale_blocks(const Parameters& problem) {
     return problem.d_scaling;
   } else {
     return Epilogue<>{};
+  }
+}
+
+/// The launch's arguments with the factors that are in device memory: a copy, if the kernel reads any.
+template <typename Types, typename Parameters>
+__device__ __forceinline__ decltype(auto) arguments_of(const Parameters& problem) {
+  if constexpr (Types::config.device_factors) {
+    EpilogueArguments arguments = problem.epilogue;
+    const DeviceFactors& factors = problem.device_factors;
+    if (factors.alpha != nullptr) arguments.alpha = *factors.alpha;
+    if (factors.beta != nullptr) arguments.beta = *factors.beta;
+    if (factors.scale != nullptr) arguments.scale = *factors.scale;
+    if (factors.a_scale != nullptr) arguments.alpha *= *factors.a_scale;
+    if (factors.b_scale != nullptr) arguments.alpha *= *factors.b_scale;
+    return arguments;
+  } else {
+    return (problem.epilogue);
   }
 }
 
@@ -205,23 +231,25 @@ __device__ __forceinline__ void discard_c(CInput& input) {
 template <typename Types, typename Parameters, typename CInput>
 __device__ __forceinline__ auto make_epilogue(const Parameters& problem, typename Types::EpilogueStorage& storage,
                                               CInput& c_input) {
-  const EpilogueArguments& arguments = problem.epilogue;
+  const EpilogueArguments& arguments = detail::arguments_of<Types>(problem);
   if constexpr (Types::config.epilogue == GemmEpilogue::plain) {
     return Epilogue{Multiply{arguments.alpha}, detail::scale_blocks<Types>(problem)};
   } else {
     using SecondOutput = typename Types::SecondOutput;
-    using On = detail::OperationsOn<Types::config.transposes_d>;
-    return Epilogue{Multiply{arguments.alpha},
-                    typename On::ScaleRows{{arguments.row_scales}},
-                    typename On::ScaleColumns{{{arguments.column_scales}}},
-                    detail::add_c<Types>(problem, c_input),
-                    typename On::AddBias{{{arguments.bias}}},
-                    detail::StoreIfAsked<SecondOutput>{SecondOutput{storage.second, problem.second_map},
-                                                       arguments.has_second_output},
-                    detail::activation_of<Types>(arguments),
-                    detail::MeasureIfAsked{arguments.absolute_maximum},
-                    Multiply{arguments.scale},
-                    detail::scale_blocks<Types>(problem)};
+    using Bias = typename Types::BiasElement;
+    using On = detail::OperationsOn<Types::config.transposes_d, Bias>;
+    return Epilogue{
+        Multiply{arguments.alpha},
+        typename On::ScaleRows{{arguments.row_scales}},
+        typename On::ScaleColumns{{{arguments.column_scales}}},
+        detail::add_c<Types>(problem, c_input, arguments.beta),
+        typename On::AddBias{{{{static_cast<const Bias*>(arguments.bias.entries), arguments.bias.batch_stride}}}},
+        detail::StoreIfAsked<SecondOutput>{SecondOutput{storage.second, problem.second_map},
+                                           arguments.has_second_output},
+        detail::activation_of<Types>(arguments),
+        detail::MeasureIfAsked{arguments.absolute_maximum},
+        Multiply{arguments.scale},
+        detail::scale_blocks<Types>(problem)};
   }
 }
 

@@ -145,6 +145,17 @@ typename Types::Tiles tiles_of(const GemmLaunch& launch) {
   }
 }
 
+/// Where factors in device memory are, if the kernel reads any.
+template <typename Types>
+auto device_factors_of(const GemmArguments& arguments) {
+  if constexpr (Types::config.device_factors) {
+    return DeviceFactors{arguments.device_alpha, arguments.device_beta, arguments.device_scale, arguments.a_scale,
+                         arguments.b_scale};
+  } else {
+    return Absent{};
+  }
+}
+
 /// The kernel's parameter, except the workspace. Throws TensorMapError.
 ///
 /// Every map is made in its place: g++ 12 does not align a temporary object that is then assigned.
@@ -165,7 +176,7 @@ GemmParameters<Types> parameters_of(const GemmLaunch& launch) {
       .second_map = result_map<typename Parameters::SecondMap>(fusion.second_output, second, arguments.second, m, n,
                                                                batches_of_a),
       .c_map =
-          result_map<typename Parameters::CMap>(fusion.c && arguments.beta != 0, c, arguments.c, m, n, batches_of_a),
+          result_map<typename Parameters::CMap>(fusion.c && reads_c(arguments), c, arguments.c, m, n, batches_of_a),
       .d = static_cast<typename Types::DElement*>(arguments.d),
       .d_pitch = d.pitch,
       .d_batch_stride = d.batch_stride,
@@ -184,6 +195,7 @@ GemmParameters<Types> parameters_of(const GemmLaunch& launch) {
                    .absolute_maximum = fusion.absolute_maximum ? arguments.absolute_maximum : nullptr,
                    .has_second_output = fusion.second_output},
       .d_scaling = d_scaling<Types>(launch, columns),
+      .device_factors = device_factors_of<Types>(arguments),
   };
 }
 

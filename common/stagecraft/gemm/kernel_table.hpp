@@ -30,6 +30,9 @@ struct GemmLaunch {
   cudaStream_t stream = nullptr;  ///< where the kernel is started
 };
 
+/// Whether C is read, where it is asked for: unless beta is known to be 0.
+inline bool reads_c(const GemmArguments& arguments) { return arguments.beta != 0 || arguments.device_beta != nullptr; }
+
 /// A compiled kernel.
 struct GemmKernel {
   GemmConfig config;                                      ///< what it was compiled for

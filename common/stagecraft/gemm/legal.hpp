@@ -47,18 +47,18 @@ constexpr int columns_of_slice(const GemmConfig& config) {
 /// two for each of four warps, two stages of C, and eight of A's f32 scales. Without the last two, the second that is
 /// absent takes a byte at the end, and so as many as the alignment.
 constexpr int epilogue_bytes(const GemmConfig& config) {
-  const bool copies_second = copies_second_output(config), loads_c = config.adds_c && !config.transposes_d;
-  const int block_rows = config.tile_m / config.cta_group, bits_of_c = bits_of(companion_of(config.d));
+  const bool copies_second = copies_second_output(config), loads_c = copies_c(config);
+  const int block_rows = config.tile_m / config.cta_group, bits_of_second = bits_of(companion_of(config.d));
   const int rows = accumulator_layout(config.tile_m, config.cta_group) == AccumulatorLayout::f ? 16 : 32;
   const int halves = config.tile_n / columns_of_warp(config), sums = columns_of_slice(config);
   int bytes = 8 * rows * sums / columns_per_result(config) * bits_of(config.d) / 8;
-  if (copies_second) bytes += 8 * rows * sums * bits_of_c / 8;
-  if (loads_c) bytes += 2 * halves * block_rows * sums * bits_of_c / 8;
+  if (copies_second) bytes += 8 * rows * sums * bits_of_second / 8;
+  if (loads_c) bytes += 2 * halves * block_rows * sums * bits_of(config.c) / 8;
   if (is_blockwise(config.a)) bytes += 8 * (((block_rows + (config.groups ? 4 : 0)) * 4 + 127) / 128 * 128);
   if (is_blockwise(config.a) || loads_c) return bytes;
   const auto alignment = [](int line) { return static_cast<int>(tile_alignment(widest_swizzle(line))); };
   const int of_d = alignment(sums / columns_per_result(config) * bits_of(config.d) / 8);
-  const int of_second = copies_second ? alignment(sums * bits_of_c / 8) : 0;
+  const int of_second = copies_second ? alignment(sums * bits_of_second / 8) : 0;
   return bytes + (of_d > of_second ? of_d : of_second);
 }
 

@@ -176,16 +176,24 @@ Failure settle(GemmProblem& problem) {
   // A block-scaled D must be fit to be an operand.
   const int64_t multiple_of_d = is_block_scaled(d.type) ? 128 / bits_of(d.type) : 1;
   if (auto failure = settle_strides("D", d, m, columns, batches_of_a, multiple_of_d)) return failure;
+  if (fusion.bias && !can_add(fusion.bias_type)) {
+    return bad_problem(std::string("fusion.bias_type = ") + name_of(fusion.bias_type) +
+                       ". Legal are f32, bf16 and f16.");
+  }
   for (auto [name, matrix, is_used] :
        {std::tuple{"C", &c, fusion.c}, {"the second output", &second, fusion.second_output}}) {
-    const DataType legal = companion_of(d.type);
-    if (is_used && matrix->type.value_or(legal) != legal) {
-      return bad_problem(std::string(name) + " is of " + name_of(*matrix->type) + ". With D of " + name_of(d.type) +
-                         " it must be of " + name_of(legal) + ".");
+    const DataType usual = companion_of(d.type), type = matrix->type.value_or(usual);
+    const bool is_c = matrix == &c;
+    if (is_used && (is_c ? !can_add(type) : type != usual)) {
+      return bad_problem(std::string(name) + " is of " + name_of(type) + ". Legal " +
+                         (is_c ? "are f32, bf16 and f16." : std::string("is ") + name_of(usual) + "."));
     }
-    matrix->type = legal;
+    matrix->type = type;
     if (!is_used) continue;
-    if (auto failure = settle_strides(name, *matrix, m, n, batches_of_a, 128 / bits_of(legal))) return failure;
+    // The copy engine stores the second output, but not that of groups or of a gated activation.
+    const bool has_map = !is_c && !gated && !groups.exist();
+    if (auto failure = settle_strides(name, *matrix, m, n, batches_of_a, has_map ? 128 / bits_of(type) : 1))
+      return failure;
   }
   return std::nullopt;
 }
@@ -356,9 +364,10 @@ std::optional<GemmError> GemmPlan::run(const GemmArguments& arguments, void* wor
     if (auto failure = check_address("D's scale factors", arguments.d_scale_factors, 16)) return failure;
   }
   const std::tuple<bool, const char*, const void*, uintptr_t> optional[] = {
-      {fusion.c && arguments.beta != 0, "C", arguments.c, 16},
-      {fusion.second_output, "the second output", arguments.second, 16},
-      {fusion.bias, "the bias", arguments.bias, 4},
+      {fusion.c && reads_c(arguments), "C", arguments.c, copies_c(config()) ? 16 : bits_of(*problem.c.type) / 8},
+      {fusion.second_output, "the second output", arguments.second,
+       copies_second_output(config()) ? 16 : bits_of(*problem.second.type) / 8},
+      {fusion.bias, "the bias", arguments.bias, bits_of(fusion.bias_type) / 8},
       {fusion.row_scales, "the scales of the rows", arguments.row_scales, 4},
       {fusion.column_scales, "the scales of the columns", arguments.column_scales, 4},
       {fusion.absolute_maximum, "the absolute maximum", arguments.absolute_maximum, 4},
@@ -366,6 +375,15 @@ std::optional<GemmError> GemmPlan::run(const GemmArguments& arguments, void* wor
   for (const auto& [is_used, name, address, alignment] : optional) {
     if (!is_used) continue;
     if (auto failure = check_address(name, address, alignment)) return failure;
+  }
+  for (const auto& [name, address] : {std::pair{"device_alpha", arguments.device_alpha},
+                                      {"device_beta", arguments.device_beta},
+                                      {"device_scale", arguments.device_scale},
+                                      {"a_scale", arguments.a_scale},
+                                      {"b_scale", arguments.b_scale}}) {
+    if (address == nullptr) continue;
+    if (!fusion.device_factors) return bad_problem(std::string(name) + " needs a problem with fusion.device_factors.");
+    if (auto failure = check_address(name, address, 4)) return failure;
   }
   const bool d_is_aligned = reinterpret_cast<uintptr_t>(arguments.d) % 16 == 0;
   if (fusion.second_output && copies_second_output(config()) && !(launch_->has_d_map && d_is_aligned)) {
@@ -393,7 +411,10 @@ std::optional<GemmError> GemmPlan::run(const GemmArguments& arguments, void* wor
     if (auto failure = check_address("the rows of the groups", arguments.group_rows, 4)) return failure;
     launch.groups.counts = arguments.group_rows;
   }
-  if (!fusion.scale) launch.arguments.scale = 1;
+  if (!fusion.scale) {
+    launch.arguments.scale = 1;
+    launch.arguments.device_scale = nullptr;
+  }
   launch.has_d_map = launch.has_d_map && d_is_aligned;
   launch.workspace = workspace;
   launch.stream = stream;
@@ -444,6 +465,7 @@ std::string describe(const GemmConfig& config) {
   if (config.epilogue == GemmEpilogue::full) text += ", epilogue";
   if (config.epilogue == GemmEpilogue::gated) text += ", gated activation";
   if (config.adds_c) text += ", C";
+  text += describe_additions(config);
   if (config.groups) text += ", groups";
   if (config.transposes_d) text += ", D transposed";
   return text;

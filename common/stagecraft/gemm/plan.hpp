@@ -28,7 +28,8 @@ struct GemmOperand {
 
 /// A matrix that belongs to D in device memory, row-major: C, or the second output.
 struct GemmCompanion {
-  std::optional<DataType> type{};  ///< its elements; left out: D's type, or bf16 where that has 8 bits or fewer
+  std::optional<DataType> type{};  ///< its elements, of C f32, bf16 or f16; left out: D's type, or bf16 where that has
+                                   ///< 8 bits or fewer, as the second output must have
   int64_t pitch = 0;               ///< elements from one row to the next; 0: no gap
   int64_t batch_stride = 0;        ///< elements from one matrix of a batch to the next; 0: no gap
 };
@@ -46,15 +47,16 @@ struct GemmDestination {
 /// What happens to the sums before they are stored:
 /// D = scale * activation(row_scale * column_scale * alpha * A * B transposed + beta * C + bias).
 struct GemmFusion {
-  bool c = false;              ///< adds beta * C, of D's type (bf16 where that has 8 bits or fewer); as in BLAS, C is
-                               ///< not read where beta is 0
-  bool bias = false;           ///< adds a bias for each column
-  bool row_scales = false;     ///< multiplies each row by a scale
-  bool column_scales = false;  ///< multiplies each column by a scale
+  bool c = false;                                    ///< adds beta * C; as in BLAS, C is not read where beta is 0
+  bool bias = false;                                 ///< adds a bias for each column
+  bool row_scales = false;                           ///< multiplies each row by a scale
+  bool column_scales = false;                        ///< multiplies each column by a scale
   GemmActivation activation = GemmActivation::none;  ///< with gated_silu D has N / 2 columns
   bool second_output = false;                        ///< stores what goes into the activation, of C's type, n columns
   bool absolute_maximum = false;                     ///< measures what comes out of the activation
   bool scale = false;                                ///< multiplies what is stored by a scale, for e4m3
+  DataType bias_type = DataType::f32;                ///< elements of the bias: f32, bf16 or f16
+  bool device_factors = false;                       ///< alpha, beta and scales may be in device memory
 
   /// Whether nothing is asked for.
   bool is_plain() const { return *this == GemmFusion{}; }
@@ -150,18 +152,25 @@ struct GemmArguments {
   const void* a_scale_factors = nullptr;  ///< of A, where its type has them, 16-byte aligned; see above
   const void* b_scale_factors = nullptr;  ///< of B; 16-byte aligned, those of fp8_blockwise to 4
   void* d_scale_factors = nullptr;        ///< of a block-scaled D, which are written; 16-byte aligned
-  const void* c = nullptr;            ///< 16-byte aligned; not read where beta is 0. It may be D itself, if it has D's
-                                      ///< type and strides: each element is read before it is written
-  void* second = nullptr;             ///< 16-byte aligned
-  const float* bias = nullptr;        ///< n for each batch, or group
-  const float* row_scales = nullptr;  ///< one for each row of D, also where it has groups
-  const float* column_scales = nullptr;  ///< n for each batch, or group
-  float* absolute_maximum = nullptr;     ///< one float, at least 0; the largest of it and of |activation(...)| is left
-  const int* group_rows = nullptr;       ///< of masked groups: rows of each; below 0 counts as 0, above m as m
-  float alpha = 1;                       ///< multiplies A * B transposed
-  float beta = 1;                        ///< multiplies C, where asked for; 0: C is not read, and may be null or NaN
+  const void* c = nullptr;                ///< 16-byte aligned, or to its elements where its strides are not; not read
+                                          ///< where beta is 0. It may be D itself, if it has D's type and strides: each
+                                          ///< element is read before it is written
+  void* second = nullptr;                 ///< 16-byte aligned
+  const void* bias = nullptr;             ///< n for each batch, or group
+  const float* row_scales = nullptr;      ///< one for each row of D, also where it has groups
+  const float* column_scales = nullptr;   ///< n for each batch, or group
+  float* absolute_maximum = nullptr;      ///< one float, at least 0; the largest of it and of |activation(...)| is left
+  const int* group_rows = nullptr;        ///< of masked groups: rows of each; below 0 counts as 0, above m as m
+  float alpha = 1;                        ///< multiplies A * B transposed
+  float beta = 1;                         ///< multiplies C, where asked for; 0: C is not read, and may be null or NaN
   float scale = 1;  ///< multiplies what is stored in D, where asked for; of nvfp4, before its scale
                     ///< factors are chosen, to bring them into the range of e4m3
+  // With `device_factors`, each a float in device memory that the kernel reads when it runs; null: that above, or 1.
+  const float* device_alpha = nullptr;  ///< in place of alpha
+  const float* device_beta = nullptr;   ///< in place of beta; where it is 0, C is brought, but not used
+  const float* device_scale = nullptr;  ///< in place of scale
+  const float* a_scale = nullptr;       ///< of A: multiplies alpha
+  const float* b_scale = nullptr;       ///< of B: multiplies alpha
 };
 
 /// The largest M, N and K: 65535 tiles of 128.

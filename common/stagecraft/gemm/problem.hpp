@@ -94,6 +94,8 @@ struct GemmParameters {
   GemmWorkspace workspace;             ///< where pieces are added up
   EpilogueArguments epilogue;          ///< what happens to the sums
   typename Types::DScaling d_scaling;  ///< where D's scale factors go
+  /// Where factors are that are in device memory.
+  std::conditional_t<Types::config.device_factors, DeviceFactors, detail::Absent> device_factors;
 
   /// Whether a turn has something to compute.
   __device__ __forceinline__ static constexpr bool has_work(const Work& work) {

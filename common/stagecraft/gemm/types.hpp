@@ -107,10 +107,12 @@ struct GemmTypes {
   static constexpr int block_n = Config.tile_n / Config.cta_group;  ///< rows of B that a block brings
   static constexpr int tile_k = tile_k_of(Config.a);                ///< elements along K of a k-tile
 
-  using AElement = element_of<Config.a>;                ///< of A's tiles
-  using BElement = element_of<Config.b>;                ///< of B's tiles
-  using DElement = element_of<Config.d>;                ///< of the result
-  using CElement = element_of<companion_of(Config.d)>;  ///< of C, and of the second output
+  using AElement = element_of<Config.a>;                     ///< of A's tiles
+  using BElement = element_of<Config.b>;                     ///< of B's tiles
+  using DElement = element_of<Config.d>;                     ///< of the result
+  using CElement = element_of<Config.c>;                     ///< of C
+  using SecondElement = element_of<companion_of(Config.d)>;  ///< of the second output
+  using BiasElement = element_of<Config.bias>;               ///< of the bias
   /// What a block holds of A.
   using ATile = Tile<AElement, block_m, tile_k, operand_swizzle(Config.a, Config.a_major, block_m), Config.a_major>;
   /// What a block holds of B.
@@ -130,10 +132,10 @@ struct GemmTypes {
   static constexpr bool has_second_output = Config.epilogue != GemmEpilogue::plain;  ///< a launch may ask for one
   /// Stores the values before the activation: by the copy engine, or each thread its own, where the copy engine cannot,
   /// or where the slices of all columns would take shared memory from the operands.
-  using SecondOutput = std::conditional_t<copies_second_output(Config), stagecraft::SecondOutput<Writer, CElement>,
-                                          DirectSecondOutput<CElement, Config.transposes_d>>;
+  using SecondOutput = std::conditional_t<copies_second_output(Config), stagecraft::SecondOutput<Writer, SecondElement>,
+                                          DirectSecondOutput<SecondElement, Config.transposes_d>>;
   /// C is brought by the copy engine; if not, and the kernel adds it, each thread reads its own elements.
-  static constexpr bool loads_c = Config.adds_c && !Config.transposes_d;
+  static constexpr bool loads_c = copies_c(Config);
   using CInput = CInputPipeline<Writer, CElement>;  ///< brings C
   /// Brings A's scales, if they are floats. A group may begin at any row.
   using AScales = RowScalesPipeline<block_m, /*NumStages=*/8, /*AnyRow=*/Config.groups>;

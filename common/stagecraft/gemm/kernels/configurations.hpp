@@ -82,8 +82,13 @@ constexpr auto divided_by_control = [](GemmConfig& config) { config.launch_contr
 
 constexpr auto full = [](GemmConfig& config) { config.epilogue = GemmEpilogue::full; };
 constexpr auto gated = [](GemmConfig& config) { config.epilogue = GemmEpilogue::gated; };
-constexpr auto full_with_c = [](GemmConfig& config) { full(config), config.adds_c = true; };
-constexpr auto gated_with_c = [](GemmConfig& config) { gated(config), config.adds_c = true; };
+/// C of the type that it has where nobody says.
+constexpr auto with_c = [](GemmConfig& config) {
+  config.adds_c = true;
+  config.c = companion_of(config.d);
+};
+constexpr auto full_with_c = [](GemmConfig& config) { full(config), with_c(config); };
+constexpr auto gated_with_c = [](GemmConfig& config) { gated(config), with_c(config); };
 
 constexpr auto groups = [](GemmConfig& config) { config.groups = true; };
 constexpr auto swapped = [](GemmConfig& config) { config.transposes_d = true; };
