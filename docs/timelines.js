@@ -1,4 +1,5 @@
-// Tells the timelines inside of a page which theme it has: a frame does not see the switch of the page around it.
+// Tells the timelines inside of a page which theme it has: a frame does not see the switch of the page around it. They tell how high
+// they are.
 "use strict";
 
 (() => {
@@ -11,6 +12,10 @@
     const frames = [...document.querySelectorAll(".timeline iframe")];
     for (const frame of frames) frame.addEventListener("load", () => tell(frame));
     new MutationObserver(() => frames.forEach(tell)).observe(document.documentElement, {attributeFilter: ["class"]});
+    window.addEventListener("message", message => {
+      const frame = frames.find(frame => frame.contentWindow === message.source);
+      if (frame && message.data.timelineHeight > 0) frame.style.height = `${message.data.timelineHeight + 2}px`;
+    });
     frames.forEach(tell);   // those that are there already
   });
 })();

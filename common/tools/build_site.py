@@ -71,6 +71,8 @@ def record_timelines(build, folder, strict):
                     raise
                 print(f"warning: the timeline of {marker['name']} is left out: {wrong}")
                 continue
+            way = f'<p class="way"><a href="../{site_filter.address(page)}">{pages.title(pages.read(page)).replace("`", "")}</a></p>'
+            target.write_text(target.read_text(encoding="utf-8").replace("<header>", f"<header>\n{way}", 1), encoding="utf-8")
             recorded.add(marker["name"])
     if missing:
         print(f"{len(missing)} of {len(missing) + len(recorded)} timelines are left out, because their programs are not built "

@@ -1,9 +1,12 @@
 """The drawings of draw_runs.py: what a run did, as SVG. A run is the data of a timeline's page (trace/viewer/model.js lists it)."""
 
+import json
 import math
+import pathlib
 import re
 from xml.sax.saxutils import escape
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 STYLE = """
     :root { color-scheme: light dark; }
     text { fill: #222; } .quiet { fill: #666; font-size: 12px; } .middle { text-anchor: middle; } .end { text-anchor: end; } .small { font-size: 12px; text-anchor: middle; }
@@ -303,10 +306,9 @@ def draw_pair(run):
 # ---- The budget of shared memory -----------------------------------------------------------------------------------------
 
 MOST_SHARED = 227 * 1024   # that a block may have beside the reserved part; CUDA C++ Programming Guide, "Compute Capabilities"
-# What a line of source copies: the first that matches.
-COPIED = [("scale factors", re.compile(r"\bsf[ab]\b")), ("C", re.compile(r"\bc_map\b")),
-          ("A", re.compile(r"load_a\b|copy_tile\(a\b|\.a\b")), ("B", re.compile(r"load_b\b|copy_tile\(b\b|\.b\b"))]
-LOOKS = {"A": "even", "B": "odd", "scale factors": "read", "C": "third", "rows": "even"}
+# What a line of source copies: the first that matches. The viewer of timelines has the list.
+COPIED = [(name, re.compile(pattern)) for name, pattern in json.loads(
+    re.search(r"^const OPERANDS = (.*);$", (ROOT / "common/emulator/trace/viewer/model.js").read_text(encoding="utf-8"), re.MULTILINE)[1]).items()]
 
 
 def shared_parts(run):

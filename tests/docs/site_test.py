@@ -208,12 +208,18 @@ class SiteTest(site_look.LookTests, unittest.TestCase):
             browser.press("n")
             browser.press("ArrowLeft")
             self.assertEqual(browser.console, [], page.name)
+            lesson = self.lesson_of(page.stem)
+            self.assertEqual(browser.text(".way a"), pages.title(pages.read(lesson)).replace("`", ""))
+            self.assertTrue(browser.evaluate("document.querySelector('.way a').href").endswith(f"/html/{site_filter.address(lesson)}"))
 
-    def test_the_runs_of_a_lesson_follow_its_theme(self):
+    def lesson_of(self, name: str) -> pathlib.Path:
+        """The lesson that shows a run."""
+        return next(page for page in pages.lessons() if page.parent.name == name.partition("_solution")[0].partition("_wrong_")[0])
+
+    def test_the_runs_of_a_lesson_follow_its_theme_and_are_seen_whole(self):
         self.need_chromium()
         self.need_the_look()
-        name = self.recorded()[0].stem
-        lesson = next(page for page in pages.lessons() if page.parent.name == name.partition("_solution")[0].partition("_wrong_")[0])
+        lesson = self.lesson_of(self.recorded()[0].stem)
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(QuietHandler, directory=self.site))
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
@@ -230,6 +236,10 @@ class SiteTest(site_look.LookTests, unittest.TestCase):
                 time.sleep(0.1)
             self.assertEqual(browser.evaluate(theme), expected)
             browser.evaluate("document.querySelector('doxygen-awesome-dark-mode-toggle').click()")
+        left = browser.evaluate("(() => { const frame = document.querySelector('.timeline iframe'), page = frame.contentDocument, lanes = page.getElementById('lanes');"
+                                " return [lanes.scrollHeight - lanes.clientHeight, frame.clientHeight - page.body.offsetHeight]; })()")
+        self.assertEqual(left[0], 0)   # nothing is out of sight in the drawing
+        self.assertIn(left[1], range(0, 30))   # and the frame is full
 
     def test_a_word_shows_its_definition_where_a_lesson_first_uses_it(self):
         self.need_chromium()

@@ -159,6 +159,21 @@ class ViewerTest(unittest.TestCase):
         self.browser.mouse("mouseMoved", *self.browser.middle("rect.copy"))
         self.assertRegex(self.browser.text("#tip"), r"cp\.async\.bulk.*\n1024 bytes to tile\+0x0\nissued by produce")
 
+    def test_copies_are_named_for_their_tiles_and_the_legend_is_in_sight(self):
+        self.open(RIGHT)
+        self.assertIn("tile, stage 0", self.browser.evaluate("[...document.querySelectorAll('svg .inside')].map(text => text.textContent)"))
+        self.assertTrue(self.browser.evaluate("document.querySelector('.legend').checkVisibility()"))
+        for code, expected in (("copy_tile(stage.tile().b, b_map, n, k);", "B, stage 0"), ("stage.load_a(problem.a, row, k);", "A, stage 0"),
+                               ("copy_shared_tile(a, problem.a, m, k);", "A, stage 0"), ("fill(x);", "dynamic_shared_memory, stage 0")):
+            name = self.browser.evaluate("(() => { const {model} = viewer, copy = model.tracks[0].operations[0]; model.places.push({at: '', code: "
+                                         f"{json.dumps(code)}}}); return model.nameOf({{...copy, target: 'dynamic_shared_memory+0x10000', place: model.places.length - 1}}); }})()")
+            self.assertEqual(name, expected)
+        self.assertEqual(self.browser.evaluate("viewer.model.nameOf({what: 'x', target: 'table+0x0', place: -1})"), "table")
+
+    def test_a_role_does_not_run_into_the_sentence(self):
+        self.open(RIGHT)
+        self.assertEqual(self.browser.evaluate("viewer.model.warps[0].name = 'warp 0, copies', viewer.story.warp(0)"), "warp 0 (copies)")
+
     def test_a_run_that_a_race_stopped_is_not_said_to_hang(self):
         self.open(WRONG)
         self.browser.evaluate("viewer.model.report = 'stagecraft: race in kernel sum_rows<2>'; viewer.describeRun()")

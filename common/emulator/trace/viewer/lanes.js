@@ -137,7 +137,7 @@ class Lanes {
       const mark = {"data-row": index, "data-item": number};
       parts.push(element("rect", {class: item.kind + chosen, x, width: Math.max(item.tick ? 1.5 : 0.6, end - x), y: row.y + (item.tick ? 3 : 0),
         height: row.height - (item.tick ? 6 : 0), ...mark}));
-      const text = [item.text, item.wait?.what].find(each => each && end - x > each.length * 6.5 + 6);
+      const text = [item.text, item.short, item.wait?.what].find(each => each && end - x > each.length * 6.5 + 6);
       if (text) parts.push(element("text", {class: "inside " + item.kind, x: (x + end) / 2, y: row.y + row.height / 2 + 4}, text));
     });
     return parts;
@@ -173,7 +173,7 @@ function listRows(model) {
     for (const {each, number} of of(model.tracks)) {
       const kind = each.unit === "tensor core" ? "multiply" : "copy";
       const items = each.operations.map(operation => ({kind, begin: operation.begin, end: operation.end, operation, unit: each.unit,
-        text: operation.target ? `to ${operation.target}` : operation.what}));
+        text: model.nameOf(operation), short: kind === "multiply" ? "\u00d7" : model.nameOf(operation).replace(", stage ", "")}));
       rows.push({kind: "track", label: each.unit === before ? "" : each.unit, track: number, items});
       before = each.unit;
     }

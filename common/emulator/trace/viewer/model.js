@@ -12,6 +12,8 @@
 //   steps     [kind, at, barrier, amount, warp, place, operation, phase, pending, bytes], the last three afterwards
 // A number -1 stands for "none".
 
+/** What a copy brings, by the line that asks for it; the first that matches. The figures of the lessons read this line, too. */
+const OPERANDS = {"scale factors": "\\bsf[ab]\\b", "C": "\\bc_map\\b", "A": "load_a\\b|copy_(shared_)?tile\\(a\\b|\\.a\\b", "B": "load_b\\b|copy_(shared_)?tile\\(b\\b|\\.b\\b"};
 const RECENT = 32;   // passes of a warp: the one for which it signals a barrier is among them
 const STEP_FIELDS = ["kind", "at", "barrier", "amount", "warp", "place", "operation", "phase", "pending", "bytes"];
 
@@ -42,6 +44,15 @@ class Model {
   /** The warp that did a step, or that issued the operation that did. */
   issuer(step) {
     return step.warp >= 0 ? step.warp : this.issued.get(step.operation)?.warp ?? -1;
+  }
+
+  /** What a unit's operation moves or computes: "A, stage 1" of a copy into a ring, else the variable that it writes. */
+  nameOf(operation) {
+    if (!operation.target) return operation.what.includes("mma") ? "MMA" : operation.what;
+    const code = this.places[operation.place]?.code ?? "", stage = this.part.get(operation.barrier)?.stage;
+    const operand = Object.keys(OPERANDS).find(name => new RegExp(OPERANDS[name]).test(code));
+    const name = operand ?? operation.target.replace(/\+0x0$/, "");
+    return !stage ? name : `${operand ?? operation.target.split("+")[0]}, stage ${stage.index}`;
   }
 
   /** A barrier after the first `count` steps: {phase, pending, bytes, expected}, or null before it is initialised. */

@@ -5,7 +5,8 @@ class Story {
 
   warp(row) {
     const warp = this.model.warps[row];
-    return this.model.blocks > 1 ? `block ${warp.block} ${warp.name}` : warp.name;
+    const name = warp.name.replace(/^(warp \d+), (.*)$/, "$1 ($2)");   // a sentence goes on after it
+    return this.model.blocks > 1 ? `block ${warp.block} ${name}` : name;
   }
 
   barrier(number) {
@@ -76,7 +77,8 @@ class Story {
   }
 
   operation(operation, unit) {
-    const lines = [`${unit}: ${operation.what}, cycle ${operation.begin} to ${operation.end}`];
+    const name = operation.target ? `${this.model.nameOf(operation)}, ` : "";
+    const lines = [`${unit}: ${name}${operation.what}, cycle ${operation.begin} to ${operation.end}`];
     if (operation.bytes) lines.push(count(operation.bytes, "byte") + (operation.target ? ` to ${operation.target}` : ""));
     if (operation.warp >= 0) lines.push(`issued by ${this.warp(operation.warp)}`);
     if (operation.barrier !== undefined) lines.push(`completes on ${this.barrier(operation.barrier)}`);

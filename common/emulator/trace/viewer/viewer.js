@@ -203,6 +203,9 @@ class Viewer {
       if (["dark", "light"].includes(message.data?.theme)) document.documentElement.dataset.theme = message.data.theme;
     });
     new ResizeObserver(() => lanes.draw()).observe(holder);
+    if (window.parent === window) return;
+    document.documentElement.classList.add("framed");
+    new ResizeObserver(() => window.parent.postMessage({timelineHeight: document.body.offsetHeight}, "*")).observe(document.body);
   }
 
   /** What a zoom keeps in place: the cursor, where it can be seen. */
