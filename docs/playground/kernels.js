@@ -9,7 +9,7 @@ const noYes = ["no", "yes"];
 const kernels = {
   barrier: {
     title: "One barrier, again and again",
-    chapter: {name: "chapter 01", page: "page_chapters_01_mbarrier_phases.html"},
+    chapters: [{name: "chapter 01", page: "page_chapters_01_mbarrier_phases.html"}],
     source: "barrier.cu",
     what: "In each round, 32 lanes of warp 0 write a table, and warp 1 reads it backwards. One mbarrier tells warp 1 when.",
     controls: [
@@ -54,7 +54,8 @@ const kernels = {
   },
   ring: {
     title: "A ring of stages",
-    chapter: {name: "chapters 02 and 03", page: "page_chapters_02_ring_of_stages.html"},
+    chapters: [{name: "chapter 02", page: "page_chapters_02_ring_of_stages.html"},
+               {name: "chapter 03", page: "page_chapters_03_producer_consumer_pipeline.html"}],
     source: "ring.cu",
     what: "One lane of warp 0 asks the copy engine for rows of 256 floats; warp 1 adds each of them up. Between the two is a ring "
       + "of stages, each with a full and an empty barrier.",
@@ -116,7 +117,8 @@ const kernels = {
   },
   product: {
     title: "A product on the tensor core",
-    chapter: {name: "chapters 08 and 09", page: "page_chapters_08_tensor_memory.html"},
+    chapters: [{name: "chapter 08", page: "page_chapters_08_tensor_memory.html"},
+               {name: "chapter 09", page: "page_chapters_09_input_tile_pipeline.html"}],
     source: "product.cu",
     what: "Warp 4 asks for tiles of A and B, one of each per step of K. Warp 5 asks the tensor core to multiply them and to add the "
       + "products up in tensor memory. Warps 0 to 3 wait for all of it, load the sums, and store them.",

@@ -114,7 +114,8 @@ async function choose(wanted) {
   at("kernel-title").textContent = kernel.title;
   at("what").replaceChildren(kernel.what + " It is taught in ");
   const link = document.querySelector("header .site a");
-  at("what").append(link ? element("a", {href: "../" + kernel.chapter.page, textContent: kernel.chapter.name}) : kernel.chapter.name, ".");
+  at("what").append(...kernel.chapters.flatMap(({name, page}, place) =>
+    [place ? " and " : "", link ? element("a", {href: "../" + page, textContent: name}) : name]), ".");
   at("questions").replaceChildren(...kernel.questions.map(question =>
     element("button", {type: "button", textContent: question.name, onclick: () => ask(question)})));
   at("fields").replaceChildren(...kernel.controls.map(field),
@@ -255,6 +256,9 @@ function show(result, question) {
 showTheme();
 at("theme").addEventListener("click", switchTheme);
 at("frame").addEventListener("load", tellTheme);
+window.addEventListener("message", message => {   // the viewer says how high it is
+  if (message.source === at("frame").contentWindow && message.data.timelineHeight) at("frame").style.height = `${message.data.timelineHeight + 2}px`;
+});
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", showTheme);
 at("limit").textContent = String(SECONDS);
 at("tabs").append(...Object.entries(kernels).map(([name, kernel]) => {
@@ -265,7 +269,7 @@ at("tabs").append(...Object.entries(kernels).map(([name, kernel]) => {
 at("controls").addEventListener("submit", event => {
   event.preventDefault();
   if (worker) stop();
-  else run();
+  else run().then(() => at("verdict").scrollIntoView({block: "nearest"}));
 });
 at("reset").addEventListener("click", () => ask(kernels[kernelName].questions[0]));
 
