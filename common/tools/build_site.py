@@ -170,6 +170,7 @@ def settings(options, output, emulator=False):
     return {**common,
             "INPUT": quoted([*markdown, *(ROOT / path for path in headers)]),
             "HTML_OUTPUT": "html/emulator" if emulator else "html",
+            "HTML_INDEX_NUM_ENTRIES": 100 if emulator else 9999,   # of a list that is not folded
             "HTML_HEADER": f'"{output / "header.html"}"',
             "HTML_FOOTER": f'"{ROOT / "docs/footer.html"}"',
             "HTML_EXTRA_FILES": quoted([*(look / name for name in EXTENSIONS if look), *(ROOT / "docs" / name for name in FILES)]),

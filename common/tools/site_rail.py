@@ -9,8 +9,8 @@ import site_filter
 
 LOOK_UP = ["docs/glossary.md", "docs/reports/README.md", "docs/bugs/README.md", "docs/bring_your_own_kernel.md", "docs/emulator.md",
            "docs/timing.md", "docs/playground/README.md", "docs/README.md"]
-LIBRARY = [("page_common_stagecraft.html", "Headers, by subject"), ("annotated.html", "Types"), ("namespacestagecraft.html", "Functions")]
-EMULATOR = [("page_common_emulator.html", "How it is built"), ("emulator/annotated.html", "Types and headers")]
+LIBRARY = [("page_common_stagecraft.html", "Headers, by subject"), ("annotated.html", "Types"), ("namespacestagecraft.html#func-members", "Functions")]
+EMULATOR = [("page_common_emulator.html", "How it is built"), ("emulator/annotated.html", "Types"), ("emulator/files.html", "Headers")]
 PLACE = re.compile(r'(?<=<div id="top">\n).*?</div><!-- top -->', re.DOTALL)
 SECTIONS = re.compile(r'<div class="toc">.*?(<ul>.*?</ul>)\s*</div>', re.DOTALL)
 
@@ -31,12 +31,12 @@ def rail(listed, address, sections="", top=""):
     """Returns the list as HTML; the entry of the page itself is marked, and has the page's sections below it. `top` leads from the
     page to the site's first."""
     def item(target, title):
-        own = target == address
+        own = target.partition("#")[0] == address
         current, below = (' aria-current="page"', f'<div class="sections">{sections}</div>') if own else ("", "")
         return f'<li><a href="{top}{target}"{current}>{html.escape(title)}</a>{below}</li>'
 
     parts = "".join(f"<h2>{html.escape(title)}</h2><ul>{''.join(item(*entry) for entry in entries)}</ul>" for title, entries in listed)
-    elsewhere = sections and not any(target == address for _, entries in listed for target, _ in entries)
+    elsewhere = sections and not any(target.partition("#")[0] == address for _, entries in listed for target, _ in entries)
     own = f'<h2>On this page</h2><div class="sections">{sections}</div>' if elsewhere else ""
     home = f'<a class="home" href="{top}index.html">Stagecraft</a>'
     search = (f'<div class="find"><form id="MSearchBox" role="search" action="{top}page_search.html"><input id="MSearchField" name="words" '
@@ -53,7 +53,7 @@ def add(site, top=""):
             continue
         sections = SECTIONS.search(text)
         text = SECTIONS.sub("", text, count=1)
-        beside = rail(listed, "" if top else page.name, sections[1] if sections else "", top)
+        beside = rail(listed, f"{site.name}/{page.name}" if top else page.name, sections[1] if sections else "", top)
         text = PLACE.sub(lambda _: f'{beside}</div>\n<main id="doc-content">', text, count=1)
         begin = re.search(r'<div class="contents">.*?<p[^>]*>(.*?)</p>', text, re.DOTALL)
         words = " ".join(html.unescape(re.sub("<[^>]*>", "", begin[1])).split())[:200] if begin else ""

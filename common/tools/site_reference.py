@@ -35,6 +35,7 @@ def table(text, found):
 def shorten(text):
     """Returns a page of the reference as the site shows it."""
     text = TITLE.sub(lambda title: title[1] + (title[2] if title[3] == "File" else f"{title[3]} {title[2]}"), text)
+    text = text.replace('<div class="title">Class List</div>', '<div class="title">Types</div>').replace("<title>Class List", "<title>Types")
     if 'id="nested-classes"' not in text:   # Doxygen links to that also where it lists none
         text = re.sub(r'<a href="#nested-classes">[^<]*</a>(?: &#124;)?\s*', "", text)
     for found in list(VARIABLES.finditer(text)):

@@ -106,8 +106,13 @@ class Browser:
             self._note(self._read())
 
     def evaluate(self, expression):
-        """Returns the value of an expression in the page; a promise is awaited."""
-        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        """Returns the value of an expression in the page, or None between two pages; a promise is awaited."""
+        try:
+            result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        except RuntimeError as wrong:
+            if "navigated" not in str(wrong):
+                raise
+            return None
         if "exceptionDetails" in result:
             raise RuntimeError(result["exceptionDetails"].get("exception", {}).get("description", "the expression failed"))
         return result["result"].get("value")

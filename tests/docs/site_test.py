@@ -362,6 +362,12 @@ class SiteTest(site_look.LookTests, unittest.TestCase):
         address = next(section["address"] for section in self.sections() if section["heading"] == "GemmProblem::batches")
         self.assertTrue(address.endswith("#" + re.search(row, fields)[1]))
 
+    def test_the_list_of_types_is_open(self):
+        types = (self.site / "annotated.html").read_text(encoding="utf-8")
+        self.assertIn('<div class="title">Types</div>', types)
+        self.assertRegex(types, r'<tr id="row_0_1_"')
+        self.assertNotIn('style="display:none;"', types)
+
     def test_the_reference_of_the_emulator_is_apart_and_all_headers_of_the_library_are_links(self):
         library = self.html_of(pathlib.Path("common/stagecraft/README.md"))
         self.assertGreater(len(re.findall(r'<code><a class="el" href="[^"]*"[^>]*>\w+\.hpp</a></code>', library)), 40)
