@@ -43,6 +43,13 @@ def anchor(page, heading):
     return f"{identifier(page)}_{re.sub(r'[^a-z0-9]+', '_', heading)}"
 
 
+def label_of(page, heading, used):
+    """Returns the anchor of a heading, and notes it: the second of "C++" and "C" gets a number, as on Git hosts."""
+    label = heading["label"] or anchor(page, markdown.slug(heading["text"]))
+    used[label] = used.get(label, -1) + 1
+    return f"{label}_{used[label]}" if used[label] else label
+
+
 def file_anchor(path):
     """Returns the anchor of the site's page on a header; file names alone are ambiguous."""
     return "file_" + re.sub(r"\W", "_", path.as_posix())
@@ -159,7 +166,7 @@ class Page:
         return line[:found.start("path")] + path + line[found.end("path"):]
 
     def render(self, text):
-        out, paragraph, first = [], [], True
+        out, paragraph, first, labels = [], [], True, {}
 
         # Pages with several sections have a list of them, on the empty line after the title.
         headings = [line for _, line in markdown.prose(text) if line.startswith("## ")]
@@ -175,12 +182,12 @@ class Page:
                 heading = markdown.HEADING.match(item)
                 if heading:
                     flush()
-                    label = identifier(self.page) if first else anchor(self.page, markdown.slug(heading["text"]))
+                    label = (heading["label"] or identifier(self.page)) if first else label_of(self.page, heading, labels)
                     words = markdown.LINK.sub(lambda link: link["text"], heading["text"])
                     if first:   # Doxygen writes the tags of code into the sidebar and the window's title
                         words = words.replace("`", "")
                     first = False
-                    out.append(f"{heading['level']} {words} {{#{heading['label'] or label}}}")
+                    out.append(f"{heading['level']} {words} {{#{label}}}")
                 elif wants_contents and not first and not item.strip():
                     wants_contents = False
                     flush()
@@ -243,11 +250,10 @@ def documented_header(path, text):
     """Returns a header's text in which its leading comment is Doxygen's description of the file.
 
     The line of `#pragma once` is used for the command that says so. The markers of parts that lessons show are removed, because
-    they are not descriptions, and so are includes of lists that the build makes.
+    they are not descriptions, and so are includes of lists.
     """
     def superfluous(line):
-        made = re.match(r'#include "(.*\.inc)"', line)
-        return markdown.MARKER.match(line) or made and not (markdown.ROOT / "common" / made[1]).exists()
+        return markdown.MARKER.match(line) or re.match(r'#include ".*\.inc"', line)
 
     lines = ["" if superfluous(line) else line for line in text.split("\n")]
     for number, line in enumerate(lines):

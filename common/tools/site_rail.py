@@ -7,8 +7,8 @@ import re
 import pages
 import site_filter
 
-LOOK_UP = ["docs/glossary.md", "docs/reports/README.md", "docs/bugs/README.md", "docs/bring_your_own_kernel.md", "docs/emulator.md",
-           "docs/timing.md", "docs/playground/README.md", "docs/README.md"]
+LOOK_UP = ["docs/glossary.md", "docs/reports/README.md", "docs/bugs/README.md", "docs/bring_your_own_kernel.md", "docs/installing.md",
+           "docs/emulator.md", "docs/timing.md", "docs/playground/README.md", "docs/README.md"]
 LIBRARY = [("page_common_stagecraft.html", "Headers, by subject"), ("annotated.html", "Types"), ("namespacestagecraft.html#func-members", "Functions")]
 EMULATOR = [("page_common_emulator.html", "How it is built"), ("emulator/annotated.html", "Types"), ("emulator/files.html", "Headers")]
 PLACE = re.compile(r'(?<=<div id="top">\n).*?</div><!-- top -->', re.DOTALL)

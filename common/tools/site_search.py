@@ -53,7 +53,7 @@ def sections_of(page, lessons):
     markdown = pages.read(page)
     title = pages.title(markdown).replace("`", "")
     section = {"page": title, "heading": title, "address": site_filter.address(page), "kind": kind(page, lessons)}
-    text, code, terms = [""], [], {}
+    text, code, terms, labels = [""], [], {}, {}
 
     def ended():
         return {**section, "text": "\n".join(filter(None, text)), "code": "\n".join(code), "terms": "|".join(terms)}
@@ -62,9 +62,8 @@ def sections_of(page, lessons):
         heading = pages.HEADING.match(item) if what == "prose" else None
         if heading and heading["level"] != "#":
             yield ended()
-            anchor = heading["label"] or site_filter.anchor(page, pages.slug(heading["text"]))
             after = section["kind"] == "lesson" and plain(heading["text"]) == EXERCISE
-            section = {**section, "heading": plain(heading["text"]), "address": f"{site_filter.address(page)}#{anchor}",
+            section = {**section, "heading": plain(heading["text"]), "address": f"{site_filter.address(page)}#{site_filter.label_of(page, heading, labels)}",
                        "kind": "exercise" if after else section["kind"]}
             text, code, terms = [""], [], {}
         elif what == "prose" and not heading and not item.startswith("<!--"):

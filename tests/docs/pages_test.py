@@ -228,6 +228,11 @@ class SiteTest(RepositoryTest):
         self.assertIn('@subpage page_bugs_ring "the ring"', self.render("README.md"))
         self.assertEqual(site_filter.filtered(pathlib.Path("bugs/ring.md"), self.root), "# Ring {#page_bugs_ring}")
 
+    def test_headings_that_differ_in_signs_have_anchors_of_their_own(self):
+        self.write("README.md", "# A", "## C++", "## C", "[c](#c-1)")
+        lines = self.render("README.md").split("\n")
+        self.assertEqual(lines[1:4], ["## C++ {#mainpage_c}", "## C {#mainpage_c_1}", '@ref mainpage_c_1 "c"'])
+
     def test_every_line_keeps_its_number(self):
         self.write("README.md", "# A", "text [over", "two](b.md). Lines", "```cuda", "f();", "```", "## Last")
         self.write("b.md", "# B")
