@@ -57,7 +57,7 @@ function score(section, question, asked) {
   // The page of a report is named "deadlock: nothing that is left can end a wait".
   const name = (section.kind === "report" ? section.heading.split(":")[0].replace(/-/g, " ") : section.heading).toLowerCase();
   const isTerm = section.terms.split("|").some(term => isOneOf(term, question));
-  return sum / asked.length + (isTerm ? 3 : 0) + (name === question ? 3 : 0) + WORTH[section.kind];
+  return sum / asked.length + (isTerm ? 3.5 : 0) + (name === question ? 4 : 0) + WORTH[section.kind];
 }
 
 /** The sections with every word of the question, the best answers first; where there are none, those with most of its words. */

@@ -139,22 +139,28 @@ class Page:
     def rewrite_prose(self, text):
         """Rewrites links outside of code spans, and the HTML that Doxygen 1.9.4 does not know."""
         text = BOLD_CODE.sub(r"<b>\1</b>", text)
-        parts, last = [], 0
+        parts, last, owed = [], 0, ""
         spans = [(found.start(), found.end()) for found in CODE.finditer(text)]
+
+        def pay(words):
+            nonlocal owed
+            place = re.search(r" |\n\n", words) if owed else None
+            if place:
+                words, owed = words[:place.start()] + owed + words[place.start():], ""
+            return words
+
         for found in markdown.LINK.finditer(text):
             if any(start < found.start() < end for start, end in spans):
                 continue
-            before, link, last = text[last:found.start()], self.link(found), found.end()
+            before, link, last = pay(text[last:found.start()]), self.link(found), found.end()
             # A reference must be on one line; the line breaks of its text move to a space, so that lines keep their numbers.
             breaks = "\n" * (found[0].count("\n") - link.count("\n"))
             if breaks and before.endswith(" "):
                 before = before[:-1] + breaks
-            elif breaks:
-                space = text.find(" ", last)
-                space = len(text) if space < 0 else space
-                link, last = link + text[last:space] + breaks, space
+            else:
+                owed += breaks
             parts += [before, link]
-        text = "".join([*parts, text[last:]])
+        text = "".join([*parts, pay(text[last:]), owed])
         return re.sub(r"</?(?:details|summary)(?: open)?>", r"\\htmlonly\g<0>\\endhtmlonly", text)
 
     def snippet(self, line):

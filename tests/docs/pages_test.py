@@ -239,6 +239,9 @@ class SiteTest(RepositoryTest):
         lines = self.render("README.md").split("\n")
         self.assertEqual(lines[1:3], ["text", '@subpage page_b "over two". Lines'])
         self.assertTrue(lines[6].startswith("## Last"))
+        self.write("README.md", "# A", "([over", "two](b.md)).", "", "[b](b.md) is next")
+        self.assertEqual(self.render("README.md").split("\n")[1:6],
+                         ['(@subpage page_b "over two").', "", "", '@ref page_b "b" is next', ""])
 
     def test_a_timeline_is_a_frame_where_its_run_was_recorded(self):
         self.write("README.md", "# A", "text", "<!-- timeline: chapters/01_x_solution Chapter01.Todo1 2 -->", "more")

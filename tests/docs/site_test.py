@@ -246,22 +246,23 @@ class SiteTest(site_look.LookTests, unittest.TestCase):
         browser = Browser()
         self.addCleanup(browser.close)
         lesson = self.site / site_filter.address(pages.lessons()[2])
-        shown = "getComputedStyle(document.querySelector('.term .definition')).display"
+        term = ".term[aria-describedby=term-ring]"
+        shown = f"getComputedStyle(document.querySelector('{term} .definition')).display"
         for width in (1200, 390):
             browser.open(lesson, width=width, height=800)
             self.assertGreater(browser.evaluate("document.querySelectorAll('.term').length"), 5)
             self.assertEqual(browser.evaluate(shown), "none")
-            browser.click(".term")   # a tap on a phone; the pointer is over it, too
+            browser.click(term)   # a tap on a phone; the pointer is over it, too
             self.assertEqual(browser.evaluate(shown), "block")
-            self.assertEqual(browser.text(".term .definition"), "ring: stages used in turn, and their barriers All words")
-            box = browser.evaluate("(() => { const box = document.querySelector('.term .definition').getBoundingClientRect();"
+            self.assertEqual(browser.text(f"{term} .definition"), "ring: stages used in turn, and their barriers All words")
+            box = browser.evaluate(f"(() => {{ const box = document.querySelector('{term} .definition').getBoundingClientRect();"
                                    "return [box.left, box.right]; })()")
             self.assertGreaterEqual(box[0], 0)
             self.assertLessEqual(box[1], width)
             browser.press("Escape")
             self.assertEqual(browser.evaluate(shown), "none")
             browser.mouse("mouseMoved", 1, 1)
-            browser.evaluate("document.querySelector('.term').blur(); document.querySelector('.term').focus()")
+            browser.evaluate(f"document.querySelector('{term}').blur(); document.querySelector('{term}').focus()")
             self.assertEqual(browser.evaluate(shown), "block")
             self.assertEqual(browser.console, [])
 
