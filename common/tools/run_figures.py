@@ -309,6 +309,7 @@ MOST_SHARED = 227 * 1024   # that a block may have beside the reserved part; CUD
 # What a line of source copies: the first that matches. The viewer of timelines has the list.
 COPIED = [(name, re.compile(pattern)) for name, pattern in json.loads(
     re.search(r"^const OPERANDS = (.*);$", (ROOT / "common/emulator/trace/viewer/model.js").read_text(encoding="utf-8"), re.MULTILINE)[1]).items()]
+LOOKS = {"A": "even", "B": "odd", "scale factors": "read", "C": "third", "rows": "even"}
 
 
 def shared_parts(run):
