@@ -17,7 +17,7 @@ CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
 LANGUAGES = {"cuda": ".cpp", "cpp": ".cpp", "c++": ".cpp", "cu": ".cpp", "c": ".c", "python": ".py", "sh": ".unparsed"}
 
 # The sources that the site shows as pages (site_source.py), and which comments and strings they have.
-SOURCES = {**dict.fromkeys((".cu", ".cuh", ".cpp", ".hpp", ".inc", ".js"), "c"), ".py": "python"}
+SOURCES = {**dict.fromkeys((".c", ".cu", ".cuh", ".cpp", ".h", ".hpp", ".inc", ".js"), "c"), ".py": "python"}
 
 # What a page has in place of a run whose program is not built.
 NO_RUN = "(This run is shown after `meson compile -C build` and `./stagecraft docs`.)"
