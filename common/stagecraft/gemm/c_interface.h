@@ -1,6 +1,7 @@
 /* The GEMM for Blackwell for C, and for languages that call C. It is plan.hpp in other words: GemmProblem, GemmRequest
  * and GemmArguments there say more about each member. Zero means the plain case in all that is not said to be needed,
- * so start with `= {0}`.
+ * so start with `= {0}`. What no shipped kernel has is left to C++: a bias or C of other types, factors in device
+ * memory.
  *
  * Functions may be called by any number of threads at the same time, also with the same plan. */
 #pragma once
