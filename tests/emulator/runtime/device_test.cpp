@@ -274,8 +274,11 @@ TEST_F(DriverTest, SharesTheDeviceWithTheRuntime) {
 
 TEST_F(DriverTest, NeedsACurrentContextInEachThread) {
   ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
-  std::thread([] {
+  std::thread([this] {
     CUdeviceptr memory = 0;
+    CUdevice device = 7;
+    EXPECT_EQ(cuCtxGetDevice(&device), CUDA_ERROR_INVALID_CONTEXT);
+    EXPECT_EQ(said(), "") << "programs ask so whether there is a context";
     EXPECT_EQ(cuMemAlloc(&memory, 4), CUDA_ERROR_INVALID_CONTEXT);
     CUcontext context = nullptr;
     EXPECT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);

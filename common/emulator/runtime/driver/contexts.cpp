@@ -107,6 +107,11 @@ CUresult cuCtxGetCurrent(CUcontext* context) {
 }
 
 CUresult cuCtxGetDevice(CUdevice* device) {
+  // Programs ask so whether there is a context: no is an answer, of which nothing is printed.
+  const CUresult asked = run_driver_call("cuCtxGetDevice", Needs::nothing, [](State& state) {
+    if (state.contexts.current() == nullptr) throw ApiError(cudaErrorDeviceUninitialized, "");
+  });
+  if (asked != CUDA_SUCCESS) return asked;
   return run_driver_call("cuCtxGetDevice", Needs::device, [&](State&) { *required(device, "device") = 0; });
 }
 CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext context) {

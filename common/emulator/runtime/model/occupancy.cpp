@@ -95,8 +95,8 @@ void set_function_attribute(State& state, Function& function, cudaFuncAttribute 
       // Programs such as Triton try attributes of later versions of CUDA for each of their kernels.
       if (!state.modules.refuses_first(attribute)) throw ApiError(cudaErrorInvalidValue, "");
       refuse(
-          fmt::format("attribute {} cannot be set; legal are 8 (largest dynamic shared memory) to 15. That is said "
-                      "once",
+          fmt::format("attribute {} cannot be set; legal are 8 (largest dynamic shared memory) to 15, and programs that "
+                      "try those of later versions of CUDA go on without. That is said once",
                       static_cast<int>(attribute)));
   }
 }
