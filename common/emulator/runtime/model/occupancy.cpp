@@ -94,10 +94,10 @@ void set_function_attribute(State& state, Function& function, cudaFuncAttribute 
     default:
       // Programs such as Triton try attributes of later versions of CUDA for each of their kernels.
       if (!state.modules.refuses_first(attribute)) throw ApiError(cudaErrorInvalidValue, "");
-      refuse(
-          fmt::format("attribute {} cannot be set; legal are 8 (largest dynamic shared memory) to 15, and programs that "
-                      "try those of later versions of CUDA go on without. That is said once",
-                      static_cast<int>(attribute)));
+      refuse(fmt::format(
+          "attribute {} cannot be set; legal are 8 (largest dynamic shared memory) to 15, and programs that "
+          "try those of later versions of CUDA go on without. That is said once",
+          static_cast<int>(attribute)));
   }
 }
 
