@@ -35,8 +35,8 @@ struct Scaled {
   using Cluster = ClusterType;
   static constexpr int block = Block, tile_k = ATile::columns;
   static constexpr int tile_n = BTile::rows * Cluster::cta_group;
-  using SfaTile = ScaleFactorTile<Scale, 128, tile_k / Block>;
-  using SfbTile = ScaleFactorTile<Scale, scale_factor_rows<tile_n>(), tile_k / Block>;
+  using SfaTile = ScaleFactorTile<Scale, 128, tile_k / block>;
+  using SfbTile = ScaleFactorTile<Scale, scale_factor_rows<tile_n>(), tile_k / block>;
   using Payload = BlockScaledTilePayload<ATile, BTile, SfaTile, SfbTile, Stages * KGroupSize>;
   using Input = InputTilePipeline<Payload, Stages, KGroupSize, Cluster>;
   using Output = OutputTilePipeline<TmemTensor<128 * Cluster::cta_group, tile_n, Cluster::cta_group>, Accumulators>;
