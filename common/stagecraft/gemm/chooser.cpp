@@ -31,43 +31,24 @@ bool gathers_c(const GemmProblem& problem) {
   return pitch % multiple != 0 || problem.c.batch_stride % multiple != 0;
 }
 
-/// What a problem says of a kernel that computes it; the rest has its default.
-GemmConfig computing(const GemmProblem& problem) {
-  return {.a = problem.a.type,
-          .b = problem.b.type,
-          .d = problem.d.type,
-          .a_major = problem.a.major,
-          .b_major = problem.b.major,
-          .epilogue = epilogue_for(problem.fusion),
-          .groups = problem.groups.exist(),
-          .adds_c = problem.fusion.c,
-          .c = problem.fusion.c ? problem.c.type.value_or(companion_of(problem.d.type)) : DataType::bf16,
-          .bias = problem.fusion.bias ? problem.fusion.bias_type : DataType::f32,
-          .device_factors = problem.fusion.device_factors,
-          .gathers_c = gathers_c(problem)};
+/// A configuration with what a problem says of a kernel that computes it.
+GemmConfig computing(const GemmProblem& problem, GemmConfig config = {}) {
+  config.a = problem.a.type;
+  config.b = problem.b.type;
+  config.d = problem.d.type;
+  config.a_major = problem.a.major;
+  config.b_major = problem.b.major;
+  config.epilogue = epilogue_for(problem.fusion);
+  config.groups = problem.groups.exist();
+  config.adds_c = problem.fusion.c;
+  config.c = problem.fusion.c ? problem.c.type.value_or(companion_of(problem.d.type)) : DataType::bf16;
+  config.bias = problem.fusion.bias ? problem.fusion.bias_type : DataType::f32;
+  config.device_factors = problem.fusion.device_factors;
+  config.gathers_c = gathers_c(problem) && !config.transposes_d;  // a kernel that transposes D does so unasked
+  return config;
 }
 
-/// The same of a kernel.
-GemmConfig what_it_computes(const GemmConfig& config) {
-  return {.a = config.a,
-          .b = config.b,
-          .d = config.d,
-          .a_major = config.a_major,
-          .b_major = config.b_major,
-          .epilogue = config.epilogue,
-          .groups = config.groups,
-          .adds_c = config.adds_c,
-          .c = config.c,
-          .bias = config.bias,
-          .device_factors = config.device_factors,
-          .gathers_c = config.gathers_c};
-}
-
-bool computes(const GemmConfig& config, const GemmProblem& problem) {
-  GemmConfig wanted = computing(problem);
-  if (config.transposes_d) wanted.gathers_c = false;  // it does so without being asked
-  return what_it_computes(config) == wanted;
-}
+bool computes(const GemmConfig& config, const GemmProblem& problem) { return computing(problem, config) == config; }
 
 bool divides(const GemmRequest& request) { return request.split_k > 1 || request.stream_k; }
 
@@ -299,14 +280,12 @@ GemmProblem exchanged(const GemmProblem& problem) {
 GemmConfig derive_config(const GemmProblem& wanted, const GemmRequest& request) {
   const bool swaps = request.swap.value_or(false);
   const GemmProblem problem = swaps ? exchanged(wanted) : wanted;
-  GemmConfig config = computing(problem);
+  GemmConfig config = computing(problem, {.transposes_d = swaps});
   config.k_group = request.k_group.value_or(1);
   config.fallback_m = request.fallback_m;
   config.fallback_n = request.fallback_n;
   config.launch_control = request.schedule == GemmSchedule::launch_control;
   config.divides_k = divides(request);
-  config.transposes_d = swaps;
-  if (swaps) config.gathers_c = false;
   config.cta_group = request.cta_group.value_or(request.tile_m == 256 ? 2 : 1);
   config.cluster_m = request.cluster_m.value_or(config.cta_group);
   config.cluster_n = request.cluster_n.value_or(1);
