@@ -36,8 +36,7 @@ void forbid_in_forked_process(Needs needs) {
   static std::optional<ApiError> failure(
       std::in_place, cudaErrorInitializationError,
       "this process was forked from one that had used CUDA, and cannot use it: let the new process start a program of "
-      "its "
-      "own (exec; in Python, multiprocessing with \"spawn\"), or fork before the first call of CUDA");
+      "its own (exec; in Python, multiprocessing with \"spawn\"), or fork before the first call of CUDA");
   throw_once(failure);
 }
 
