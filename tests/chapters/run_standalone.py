@@ -3,8 +3,8 @@
 
 usage: run_standalone.py COMMAND CHAPTER VERSION ARCHITECTURE NVCC LIBRARIES [--compile-only]
 
-ARCHITECTURE is 100a or 90a; LIBRARIES is the folder of the emulated GPU's libcudart. With --compile-only, what the kernel is
-compiled to is not run. The file is made by COMMAND standalone CHAPTER VERSION, and must name the same architecture.
+ARCHITECTURE is 100a or 90a; LIBRARIES is the folder of the emulated GPU's libcudart. With --compile-only, the kernel is compiled
+as the file says, and not run. The file is made by COMMAND standalone CHAPTER VERSION, and must name the same architecture.
 """
 
 import os
@@ -19,13 +19,14 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         source = pathlib.Path(folder) / f"{version}.cu"
         subprocess.run([command, "standalone", chapter, version, "-o", source], check=True)
-        named = f"nvcc -arch=sm_{architecture} -std=c++20 {source.name} && ./a.out [M N K]"
+        # Not -arch=sm_100a: nvcc 13.0 then compiles for compute_100, too, which has no tcgen05.
+        options_named = ["-gencode", f"arch=compute_{architecture},code=sm_{architecture}", "-std=c++20"]
+        named = f"nvcc {' '.join(options_named)} {source.name} && ./a.out [M N K]"
         if named not in source.read_text(encoding="utf-8"):
             print(f"{source.name} does not say how it is compiled: {named}")
             return 1
         if options == ["--compile-only"]:
-            return subprocess.run([nvcc, f"-arch=sm_{architecture}", "-std=c++20", "-ptx", source.name], cwd=folder,
-                                  check=False).returncode
+            return subprocess.run([nvcc, *options_named, "-cubin", source.name], cwd=folder, check=False).returncode
         # As named, except for what the emulated GPU needs: PTX in place of machine code, and its libcudart. nvcc does not link,
         # because it would look for libraries in a folder that a toolkit from NVIDIA's wheels does not have.
         target = f"arch=compute_{architecture},code=compute_{architecture}"

@@ -1,6 +1,6 @@
 // Version 1: one warp loads and multiplies, in turns. All four store.
 //
-//     nvcc -arch=sm_100a -std=c++20 one_warp.cu && ./a.out [M N K]
+//     nvcc -gencode arch=compute_100a,code=sm_100a -std=c++20 one_warp.cu && ./a.out [M N K]
 #include "harness/product_check.hpp"
 #include "launch.cuh"
 // Last, so that one file has the kernel right above main.

@@ -1,6 +1,6 @@
 // Version 3: a warp loads, a warp multiplies, and four others store, while the next tiles arrive.
 //
-//     nvcc -arch=sm_100a -std=c++20 store_warps.cu && ./a.out [M N K]
+//     nvcc -gencode arch=compute_100a,code=sm_100a -std=c++20 store_warps.cu && ./a.out [M N K]
 #include "harness/product_check.hpp"
 #include "launch.cuh"
 // Last, so that one file has the kernel right above main.

@@ -1,6 +1,6 @@
 // Version 4: as version 3, but one accumulator is summed while the other is stored.
 //
-//     nvcc -arch=sm_100a -std=c++20 two_accumulators.cu && ./a.out [M N K]
+//     nvcc -gencode arch=compute_100a,code=sm_100a -std=c++20 two_accumulators.cu && ./a.out [M N K]
 #include "harness/product_check.hpp"
 #include "launch.cuh"
 // Last, so that one file has the kernel right above main.

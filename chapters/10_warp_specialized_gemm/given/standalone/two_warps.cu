@@ -1,6 +1,6 @@
 // Version 2: a warp loads and a warp multiplies, with a ring of tiles between them. All four store.
 //
-//     nvcc -arch=sm_100a -std=c++20 two_warps.cu && ./a.out [M N K]
+//     nvcc -gencode arch=compute_100a,code=sm_100a -std=c++20 two_warps.cu && ./a.out [M N K]
 #include "harness/product_check.hpp"
 #include "launch.cuh"
 // Last, so that one file has the kernel right above main.

@@ -1,7 +1,7 @@
 // Part two: the complete kernel, in pairs of blocks that share tiles, dealt out by launch control. K is a multiple
 // of 8.
 //
-//     nvcc -arch=sm_100a -std=c++20 complete.cu && ./a.out [M N K]
+//     nvcc -gencode arch=compute_100a,code=sm_100a -std=c++20 complete.cu && ./a.out [M N K]
 #include <stdexcept>
 
 #include "harness/product_check.hpp"

@@ -1,6 +1,6 @@
 // Part one: an epilogue adds a bias and rounds, slice by slice, and the copy engine stores. N and K are multiples of 8.
 //
-//     nvcc -arch=sm_100a -std=c++20 epilogue.cu && ./a.out [M N K]
+//     nvcc -gencode arch=compute_100a,code=sm_100a -std=c++20 epilogue.cu && ./a.out [M N K]
 #include "harness/device.hpp"
 #include "harness/product_check.hpp"
 // Last, so that one file has the kernel right above main.

@@ -1,6 +1,6 @@
 // Version 3: as version 1, by clusters of two blocks that share tiles of B. N and K are multiples of 8.
 //
-//     nvcc -arch=sm_90a -std=c++20 cluster.cu && ./a.out [M N K]
+//     nvcc -gencode arch=compute_90a,code=sm_90a -std=c++20 cluster.cu && ./a.out [M N K]
 #include "harness/device.hpp"
 #include "harness/product_check.hpp"
 // Last, so that one file has the kernel right above main.
