@@ -4,7 +4,7 @@
 usage: check_sources.py SOURCE_ROOT
 
 A source counts as listed when a meson.build of its folder, or of one above, names it, with or without its ending. What a
-chapter gives is listed in chapters/programs/meson.build, with its path.
+chapter gives is listed in chapters/meson.build or chapters/programs/meson.build, with its path.
 """
 
 import pathlib
@@ -35,10 +35,11 @@ def main() -> int:
     sources = [file for folder in FOLDERS for file in sorted((root / folder).rglob("*"))
                if file.suffix in ENDINGS and not file.relative_to(root).as_posix().startswith(WITHOUT_MESON)]
     missing = []
-    programs = (root / "chapters/programs/meson.build").read_text(encoding="utf-8")
+    programs = (root / "chapters/programs/meson.build").read_text(encoding="utf-8").replace("'../", "'")
+    programs += (root / "chapters/meson.build").read_text(encoding="utf-8")
     for source in sources:
         if source.parent.name == "given":
-            if f"'../{source.relative_to(root / 'chapters').as_posix()}'" not in programs:
+            if f"'{source.relative_to(root / 'chapters').as_posix()}'" not in programs:
                 missing.append(source.relative_to(root).as_posix())
             continue
         # A chapter's files are listed by its test, in a folder beside.
