@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "elapsed.hpp"
+#include "harness/device.hpp"
 #include "harness/device_buffer.hpp"
 #include "harness/kernel_run.hpp"
 #include "harness/random.hpp"
@@ -12,9 +14,11 @@
 #include "launches.hpp"
 
 using stagecraft::chapters::milliseconds_of;
+using stagecraft::harness::current_device;
 using stagecraft::harness::DeviceBuffer;
 using stagecraft::harness::finish_kernel;
 using stagecraft::harness::random_values;
+using stagecraft::harness::reason_without_tcgen05;
 using stagecraft::harness::spell_unwritten;
 
 namespace {
@@ -127,7 +131,30 @@ TEST(Chapter03, Todo3AConsumerThatOnlyCountsWaitsAsWell) {
   ASSERT_EQ(seen.to_host()[0], 1) << "consumer_signal_and_step() has returned before the producer's signal";
 }
 
-TEST(Chapter03, Todo4BothReadersSeeEveryRow) {
+TEST(Chapter03, Todo4TheTensorCoreMultipliesATile) {
+  if (const std::string reason = reason_without_tcgen05(current_device()); !reason.empty()) GTEST_SKIP() << reason;
+  for (const int k_tiles : {1, kStages, 4 * kStages + 1}) {
+    const int k = k_tiles * kTileK;
+    const auto a = random_values<__nv_bfloat16>(kTile * k, 7 * k),
+               b = random_values<__nv_bfloat16>(kTile * k, 7 * k + 1);
+    const DeviceBuffer<__nv_bfloat16> a_there(a, "A"), b_there(b, "B");
+    DeviceBuffer<float> c(kTile * kTile, "C");
+    c.poison();
+    launch_multiply_tile(a_there.data(), b_there.data(), c.data(), k_tiles);
+    finish_kernel("multiply_tile");
+    const std::vector<float> got = c.to_host();
+    for (int i = 0; i < kTile * kTile; ++i) {
+      double expected = 0;
+      for (int j = 0; j < k; ++j) {
+        expected += double{float(a[i / kTile * k + j])} * double{float(b[i % kTile * k + j])};
+      }
+      ASSERT_NEAR(got[i], expected, 1e-4 * k_tiles) << "row " << i / kTile << ", column " << i % kTile << ", of "
+                                                    << k_tiles << " k-tiles" << spell_unwritten(got[i]);
+    }
+  }
+}
+
+TEST(Chapter03, Todo5BothReadersSeeEveryRow) {
   for (const int rows : {0, 1, kStages, 4 * kStages + 1, 500}) {
     const auto in = random_values<float>(rows * kRow, 17 + rows);
     DeviceBuffer<float> in_there(in, "the rows"), smallest(rows, "the smallest"), largest(rows, "the largest");
@@ -148,7 +175,7 @@ TEST(Chapter03, Todo4BothReadersSeeEveryRow) {
   }
 }
 
-TEST(Chapter03, Todo4RowsAreCopiedWhileOthersAreRead) {
+TEST(Chapter03, Todo5RowsAreCopiedWhileOthersAreRead) {
   constexpr int kRows = 100;
   const DeviceBuffer<float> in(random_values<float>(kRows * kRow, 5), "the rows");
   DeviceBuffer<float> smallest(kRows, "the smallest"), largest(kRows, "the largest");

@@ -2,6 +2,8 @@
 // device memory.
 #pragma once
 
+#include <cuda_bf16.h>
+
 /// Floats in a row, and in the stage that holds one.
 inline constexpr int kRow = 256;
 /// Stages in the rings of two_jobs and of the blank page.
@@ -34,7 +36,15 @@ void launch_count_a_late_signal(int* seen);
 /// TODO 3. leads[s]: how far ahead the quick warp was in its step s.
 void launch_walk_together(int* leads, int steps);
 
-/// TODO 4, the blank page. smallest[r] and largest[r] become the smallest and the largest number of row r of `in`. One
+/// Rows and columns of the product of multiply_tile, and columns of A and of B that a stage of its ring holds.
+inline constexpr int kTile = 128;
+inline constexpr int kTileK = 32;
+
+/// TODO 4. c (kTile x kTile) becomes A * B transposed, by the tensor core: A and B have kTile rows of k_tiles * kTileK
+/// numbers.
+void launch_multiply_tile(const __nv_bfloat16* a, const __nv_bfloat16* b, float* c, int k_tiles);
+
+/// TODO 5, the blank page. smallest[r] and largest[r] become the smallest and the largest number of row r of `in`. One
 /// block of three roles: a warp has the rows copied into a ring of kStages stages; of two others, each reads every row,
 /// one for the smallest and one for the largest number. Any number of rows, also none.
 void launch_find_extremes(const float* in, float* smallest, float* largest, int rows);
