@@ -3,22 +3,69 @@
 // are.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <climits>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <regex>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "answer.hpp"
 
 namespace {
 
-/// Prints every TODO of the answer's files, by their numbers. Returns how many there are.
-size_t list_open_todos() {
+/// TODOs from one number to another.
+struct Todos {
+  int first, last;
+
+  bool has(int number) const { return first <= number && number <= last; }
+};
+
+/// The TODOs that a test is about, by its name: those of Todo2To5RowsGoAround are 2 to 5.
+std::optional<Todos> todos_of(std::string_view test) {
+  static const std::regex pattern(R"(Todo(\d+)(?:(?:And|To)(\d+))?.*)");
+  std::cmatch match;
+  if (!std::regex_match(test.data(), test.data() + test.size(), match, pattern)) return std::nullopt;
+  const int first = std::stoi(match[1]);
+  return Todos{first, match[2].matched ? std::stoi(match[2]) : first};
+}
+
+/// What the tests of this run say about TODOs.
+struct Outcome {
+  Todos failed{0, INT_MAX};   ///< of the first test that failed; all, where its name has none
+  std::vector<Todos> passed;  ///< of those that passed
+
+  /// Whether there were tests of a TODO, and all of them have passed.
+  bool has_passed(int number) const {
+    return !failed.has(number) &&
+           std::any_of(passed.begin(), passed.end(), [=](const Todos& todos) { return todos.has(number); });
+  }
+};
+
+Outcome outcome() {
+  Outcome found;
+  const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+  for (int suite = 0; suite < all.total_test_suite_count(); ++suite) {
+    for (int i = 0; i < all.GetTestSuite(suite)->total_test_count(); ++i) {
+      const testing::TestInfo& test = *all.GetTestSuite(suite)->GetTestInfo(i);
+      if (!test.should_run()) continue;
+      const auto todos = todos_of(test.name());
+      if (todos && test.result()->Failed()) found.failed = *todos;
+      if (todos && test.result()->Passed()) found.passed.push_back(*todos);
+    }
+  }
+  return found;
+}
+
+/// Every TODO of the answer's files, with its number and its place.
+std::multimap<int, std::string> open_todos() {
   static const std::regex pattern(R"(TODO (\d+): .*)"), continuation(R"(\s*//( (?!TODO \d).*))");
   std::multimap<int, std::string> todos;
   std::istringstream files(stagecraft::chapters::kAnswerFiles);
@@ -39,9 +86,36 @@ size_t list_open_todos() {
       }
     }
   }
-  if (!todos.empty()) std::cout << "\nThis is expected: the exercise is not solved yet. Open is\n";
-  for (const auto& [number, todo] : todos) std::cout << "  " << todo << "\n";
-  return todos.size();
+  return todos;
+}
+
+/// Says what the first failure is about, a TODO that is open or code that was written, and what to do next.
+void advise() {
+  const std::multimap<int, std::string> todos = open_todos();
+  const Outcome tests = outcome();
+  const std::string number = std::string(stagecraft::chapters::kChapter, 2);
+  const std::string again = "./stagecraft test " + number;
+  const bool is_expected =
+      std::any_of(todos.begin(), todos.end(), [&](const auto& todo) { return tests.failed.has(todo.first); });
+  if (is_expected) {
+    std::cout << "\nThis is expected: the exercise is not solved yet. Open is\n";
+  } else if (!todos.empty()) {
+    std::cout << "\nThis is about your code for TODO " << tests.failed.first << ". Still open is\n";
+  }
+  for (const auto& [_, todo] : todos) std::cout << "  " << todo << "\n";
+  for (auto todo = todos.begin(); todo != todos.end(); todo = todos.upper_bound(todo->first)) {
+    if (!tests.has_passed(todo->first)) continue;
+    std::cout << "The tests of TODO " << todo->first << " pass. Where you have solved it, delete its comment.\n";
+  }
+  if (is_expected) {
+    std::cout << "Do the first of them, delete its TODO comment (this list is made from those comments), and run "
+              << again << " again.\nThe lesson, with a hint for each, is chapters/" << stagecraft::chapters::kChapter
+              << "/README.md.\n";
+  } else {
+    if (todos.empty()) std::cout << "\nNo TODO is left, so this is about your code. ";
+    std::cout << "\"What goes wrong\" in chapters/" << stagecraft::chapters::kChapter
+              << "/README.md shows what the usual mistakes look like. Then " << again << " again.\n";
+  }
 }
 
 /// Prints the failure of an assertion in the words of the test. GoogleTest's five lines about two values become one.
@@ -139,16 +213,7 @@ int main(int argc, char** argv) {
     print_count();
     return 0;
   }
-  const std::string again = "./stagecraft test " + std::string(stagecraft::chapters::kChapter, 2);
-  if (list_open_todos() > 0) {
-    std::cout << "Do the first of them, delete its TODO comment (this list is made from those comments), and run "
-              << again << " again.\nThe lesson, with a hint for each, is chapters/" << stagecraft::chapters::kChapter
-              << "/README.md.\n";
-  } else {
-    std::cout << "\nNo TODO is left, so this is about your code. The lesson's \"What goes wrong\" shows what the usual "
-                 "mistakes look like. Then "
-              << again << " again.\n";
-  }
+  advise();
   print_count();
   return status;
 }
