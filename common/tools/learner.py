@@ -18,11 +18,14 @@ import json
 import os
 import pathlib
 import re
+import select
 import shutil
 import signal
 import subprocess
 import tempfile
+import termios
 import time
+import tty
 
 import build_folder  # noqa: E402
 import device_edit  # noqa: E402
@@ -33,6 +36,7 @@ TODO = re.compile(r"// TODO (\d+): ")
 ROW = re.compile(r"^\| \[(\d\d)\]\((\w+)/\) \| ([^|]*) \| ([^|]*) \| ([^|]*) \|$", re.MULTILINE)
 HINT = re.compile(r"<details><summary>(Hint[^<]*)</summary>\n(.*?)</details>", re.DOTALL)
 LOOK_AGAIN = 0.3  # seconds
+HINT_KEY = "h"
 NEEDS_BUILD = 75  # the status of run-test --edited where it did nothing
 
 
@@ -223,7 +227,11 @@ def numbers_of(hint: str) -> set:
 
 
 def show_hint(course: Course, options) -> int:
-    chapter = course.find_or_current(options.chapter)
+    return give_hint(course, course.find_or_current(options.chapter))
+
+
+def give_hint(course: Course, chapter: Chapter) -> int:
+    """Prints the next hint for the first TODO of a chapter that is left."""
     todos = chapter.todos()
     hints = HINT.findall((course.root / chapter.lesson).read_text(encoding="utf-8"))
     about = [hint for hint in hints if todos and todos[0] in numbers_of(hint[0])] or hints
@@ -294,9 +302,34 @@ def first_failure(listing: pathlib.Path) -> str:
                 "a test")
 
 
+class Keys:
+    """What is typed in the terminal, key by key; nothing where the input is no terminal of this process."""
+
+    def __init__(self):
+        self.before, self.offer = None, ""
+        with contextlib.suppress(AttributeError, OSError):   # closed, or not the terminal that this process is started from
+            if os.getpgrp() == os.tcgetpgrp(sys.stdin.fileno()):
+                self.before = termios.tcgetattr(sys.stdin)
+                tty.setcbreak(sys.stdin)
+                self.offer = f"{HINT_KEY} shows a hint, "
+
+    def typed_within(self, seconds: float) -> str:
+        """The last key that is typed until then, "" if there is none."""
+        if self.before is None or not select.select([sys.stdin], [], [], seconds)[0]:
+            if self.before is None:
+                time.sleep(seconds)
+            return ""
+        return os.read(sys.stdin.fileno(), 1024).decode(errors="replace")[-1:]
+
+    def restore(self) -> None:
+        if self.before is not None:
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self.before)
+
+
 def watch(course: Course, options) -> int:
     chapter = course.find_or_current(options.chapter)
     tested = test = None
+    keys = Keys()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
@@ -317,9 +350,15 @@ def watch(course: Course, options) -> int:
                     # What was begun is tested at once. What was not would only push the success off the screen.
                     tested = chapter.digest() if course.is_untouched(chapter) else None
                     print(f"./stagecraft watch {finished.number} stays at chapter {finished.number}.")
-                print(f"\nwatching chapters/{chapter.name}: save a file to test {'again' if tested == digest else 'it'}, Ctrl-C ends",
-                      flush=True)
-            time.sleep(LOOK_AGAIN)
+                print(f"\nwatching chapters/{chapter.name}: save a file to test {'again' if tested == digest else 'it'}, "
+                      f"{keys.offer}Ctrl-C ends", flush=True)
+            if keys.typed_within(LOOK_AGAIN) == HINT_KEY:
+                print()
+                try:
+                    give_hint(course, chapter)
+                except Misuse as misuse:
+                    guarded.say(str(misuse))
+                sys.stdout.flush()
     except KeyboardInterrupt:
         if test:   # Ctrl-C is for the test as well, which reports where it is
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -327,6 +366,7 @@ def watch(course: Course, options) -> int:
         print()
         return 0
     finally:
+        keys.restore()
         if test and test.poll() is None:
             test.terminate()
             test.wait()
@@ -344,7 +384,7 @@ def reset(course: Course, options) -> int:
     kept = chapter.answers / f"{chapter.name}-{datetime.datetime.now():%Y%m%d-%H%M%S.%f}"
     if not options.yes:
         print(f"Restore {names} of chapters/{chapter.name} as they came? Your files are kept in {kept}. [y/N] ", end="", flush=True)
-        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        if (sys.stdin.readline() if sys.stdin else "").strip().lower() not in ("y", "yes"):
             print("nothing is changed")
             return 1
     kept.mkdir(parents=True)
@@ -360,37 +400,38 @@ def reset(course: Course, options) -> int:
     return 0
 
 
+# What each command does; `where`, `untested` and `run-test` are for ./stagecraft alone.
+COMMANDS = {
+    "where": (show_place, "Says which chapters are done, and what is next."),
+    "untested": (list_untested, "Lists the chapters that were edited since their last test."),
+    "progress": (show_progress, "Lists the chapters: untouched, failing with the first test that fails, or done. Tests those that "
+                                "were edited since their last test."),
+    "hint": (show_hint, "Shows the next hint of the lesson for the first TODO that is left. After the last one it begins again."),
+    "run-test": (run_test, "Runs the test of a chapter."),
+    "watch": (watch, "Tests a chapter whenever one of its files is saved, and shows a hint when h is typed, until Ctrl-C. Without a "
+                     "number, goes on to the next one when a chapter is done."),
+    "reset": (reset, "Restores the files of an exercise as they came. Asks first, and keeps yours in build/answers/."),
+}
+
+
 def main() -> int:
     build = pathlib.Path(sys.argv.pop(1))
-    parser = argparse.ArgumentParser(prog="./stagecraft", allow_abbrev=False)
-    commands = parser.add_subparsers(dest="command", required=True)
-
-    def add(name: str, function, text: str):
-        command = commands.add_parser(name, description=text, allow_abbrev=False)
-        command.set_defaults(function=function)
-        return command
-
-    add("where", show_place, "Says which chapters are done, and what is next.")
-    add("untested", list_untested, "Lists the chapters that were edited since their last test.")
-    add("progress", show_progress, "Lists the chapters: untouched, failing with the first test that fails, or done. Tests those "
-                                   "that were edited since their last test.")
-    hint = add("hint", show_hint, "Shows the next hint of the lesson for the first TODO that is left. After the last one it begins "
-                                  "again.")
-    hint.add_argument("chapter", nargs="?", help="a number, such as 03; default: the chapter that you are at")
-    test = add("run-test", run_test, "Runs the test of a chapter.")
-    test.add_argument("name")
-    test.add_argument("program")
-    test.add_argument("--edited", action="store_true", help=f"as it was built, with the kernels as they are now; status "
-                      f"{NEEDS_BUILD} where more than kernels has changed")
-    watching = add("watch", watch, "Tests a chapter whenever one of its files is saved, until Ctrl-C. Without a number, goes on to "
-                                "the next one when a chapter is done.")
-    watching.add_argument("chapter", nargs="?", help="a number, such as 03; default: the chapter that you are at")
-    resetting = add("reset", reset, "Restores the files of an exercise as they came. Asks first, and keeps yours in build/answers/.")
-    resetting.add_argument("chapter", help="a number, such as 03")
-    resetting.add_argument("--yes", action="store_true", help="do not ask")
+    command = sys.argv.pop(1)
+    function, text = COMMANDS[command]
+    parser = argparse.ArgumentParser(prog=f"./stagecraft {command}", description=text, allow_abbrev=False)
+    if command in ("hint", "watch"):
+        parser.add_argument("chapter", nargs="?", help="a number, such as 03; default: the chapter that you are at")
+    elif command == "reset":
+        parser.add_argument("chapter", help="a number, such as 03")
+        parser.add_argument("--yes", action="store_true", help="do not ask")
+    elif command == "run-test":
+        parser.add_argument("name")
+        parser.add_argument("program")
+        parser.add_argument("--edited", action="store_true", help=f"as it was built, with the kernels as they are now; status "
+                            f"{NEEDS_BUILD} where more than kernels has changed")
     options = parser.parse_args()
     try:
-        return options.function(Course(ROOT, build), options)
+        return function(Course(ROOT, build), options)
     except Misuse as misuse:
         guarded.say(str(misuse))
         return 2

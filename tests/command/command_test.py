@@ -152,7 +152,7 @@ class CommandTest(TemporaryFolderTest):
         last = max(folder.name for folder in ROOT.glob("chapters/[0-9][0-9]_*"))[:2]
         for command in ("test", "timeline", "hint", "watch", "reset"):
             for wrong, said in {"99": f"there is no chapter 99; there are 00 to {last}",
-                                "rings": "'rings' is not a chapter: a chapter is a number, such as 03"}.items():
+                                "rings": "'rings' is not a chapter: a chapter is a number, such as 03, or the name of its folder"}.items():
                 done = stagecraft(command, wrong)
                 self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", f"stagecraft: {said}\n"))
 

@@ -3,13 +3,16 @@
 
 Each test has a small repository of its own, with two chapters, the command, and common/tools/learner.py with what it imports."""
 
+import fcntl
 import os
 import pathlib
+import pty
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -320,7 +323,13 @@ class HintTest(LearnerTest):
 
     def test_wrong_use_is_a_sentence_and_status_2(self):
         for command in (("hint", "0", "1"), ("reset",), ("progress", "0"), ("watch", "--fast"), ("reset", "0", "--quietly")):
-            self.assertEqual(self.stagecraft(*command, check=False).returncode, 2, command)
+            done = self.stagecraft(*command, check=False)
+            self.assertEqual(done.returncode, 2, command)
+            self.assertNotIn("run-test", done.stderr)   # which is no command of a learner
+
+    def test_a_chapter_has_the_name_of_its_folder_too(self):
+        for name in ("0", "00", "00_first", "chapters/00_first/"):
+            self.assertEqual(self.stagecraft("reset", name).stdout[:24], "chapters/00_first is as ", name)
 
     def test_every_command_explains_itself(self):
         for command, word in {"progress": "untouched", "hint": "next hint", "watch": "Ctrl-C", "reset": "--yes"}.items():
@@ -347,6 +356,32 @@ class WatchTest(LearnerTest):
             watching.communicate(timeout=60)
         self.assertEqual(watching.returncode, 0)
 
+
+    def test_a_key_shows_hints(self):
+        self.stand_in_for_builds()
+        controller, terminal = pty.openpty()
+        watching = subprocess.Popen([self.clone / "stagecraft", "watch", "0"], stdin=terminal, stdout=subprocess.PIPE, text=True,
+                                    env={**os.environ, **GIT, "STAGECRAFT_BUILD": str(self.build)}, start_new_session=True,
+                                    preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        try:
+            while "watching" not in (line := watching.stdout.readline()):
+                self.assertNotEqual(line, "", "it ended")
+            self.assertIn("h shows a hint", line)
+            for number in (1, 2):
+                os.write(controller, b"xh")
+                while "hint" not in (line := watching.stdout.readline()):
+                    self.assertNotEqual(line, "", "it ended")
+                self.assertIn(f"hint {number} of 2", line)
+                self.assertIn("shows the next one" if number == 1 else "the last one", "".join(
+                    watching.stdout.readline() for _ in range(4)))
+        finally:
+            os.write(controller, b"\x03")
+            watching.wait(timeout=60)
+            watching.stdout.close()
+            modes = termios.tcgetattr(terminal)[3]
+            os.close(controller)
+            os.close(terminal)
+        self.assertTrue(modes & termios.ICANON)   # the terminal is as it was
 
     def test_without_a_number_it_goes_on_to_the_next_chapter(self):
         self.stand_in_for_builds()
@@ -379,6 +414,8 @@ class ResetTest(LearnerTest):
             done = self.stagecraft("reset", "0", input=answer, check=False)
             self.assertEqual((done.returncode, self.exercise.read_text(encoding="utf-8")), (1, "mine\n"))
             self.assertIn("Restore first.cu of chapters/00_first as they came?", done.stdout)
+        closed = self.run_in(self.clone, "sh", "-c", "./stagecraft reset 0 <&-", check=False)
+        self.assertEqual((closed.returncode, closed.stderr), (1, ""))
 
     def test_it_restores_and_keeps_the_answer(self):
         for how in ({"input": "y\n"}, {}):
