@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "stagecraft/commit.hpp"
 #include "stagecraft/mbarrier.hpp"
@@ -112,10 +113,15 @@ class RolePipeline {
 
   /// The same, with the election made beforehand: the loop of a whole warp elects once, outside. Does not step.
   ///
-  /// Called by any threads; those with a non-zero `elect`, one in all, commit. sm_100 only.
+  /// Called by any threads; the one whose `elect` is true commits. sm_100 only.
+  /// @param elect  what `elect_one()` returned. A number does not compile: 31 lanes would commit for their own.
   /// Source: PTX ISA, "tcgen05.commit".
-  __device__ __forceinline__ void commit_mma(int32_t elect) const requires only_producers_may_call_this<IsProducer> {
-    if (elect != 0) stagecraft::commit_mma<CtaGroup>(producer_mbar());
+  template <typename Elected>
+  __device__ __forceinline__ void commit_mma(Elected elect) const requires only_producers_may_call_this<IsProducer> {
+    static_assert(
+        std::is_same_v<Elected, bool>,
+        "commit_mma: give it the bool that elect_one() returned: of a lane's number, each lane but 0 would commit");
+    if (elect) stagecraft::commit_mma<CtaGroup>(producer_mbar());
   }
 
   // ---- The consumer -------------------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kThreads) multiply_ones(float* out, int rounds
       }
       __syncwarp();
       if constexpr (ElectsBeforehand) {
-        multiplier.commit_mma(elected ? 1 : 0);
+        multiplier.commit_mma(elected);
       } else {
         multiplier.commit_mma();
       }
