@@ -13,6 +13,9 @@ Above a fenced block, alone on its line:
   <!-- sketch: WHY -->          code of a lesson that is not compiled, and why
   <!-- checked -->              a console block: each line `$ COMMAND` prints the lines below it; a line `...` matches any lines
   <!-- checked: COMMAND -->     the same, but COMMAND is run in place of the one shown (which needs the reader's own file)
+Below the answer to a question, and indented as it is:
+  <!-- numbers: 3 is -(-80 // 32); 15 is 80 % 32 - 1 -->   the answer has these numbers, in digits or as a word, and each is what
+                                its expression in Python is
 Above a table:
   <!-- settings -->             its rows are the settings of the emulated GPU, as settings.ini describes them
 """
@@ -117,6 +120,35 @@ def right_code(page, block, root):
         raise Problem("code in a lesson comes from a file that is tested: put <!-- snippet: FILE#NAME --> above the block, "
                       "or <!-- sketch: why --> where there can be no such file")
     return None
+
+
+NUMBERS = re.compile(r"^\s+<!-- numbers: (?P<claims>.*) -->$")
+ITEM = re.compile(r"^\d+\. ")
+WORDS = dict(enumerate("no one two three four five six seven eight nine ten eleven twelve".split()))
+
+
+def check_numbers(text):
+    """Yields (line, what is wrong) for numbers of answers that are not what they are said to be."""
+    answer = []
+    for number, line in markdown.prose(text):
+        if ITEM.match(line) or not line.strip():
+            answer = []
+        claims = NUMBERS.match(line)
+        if not claims:
+            answer.append(ITEM.sub("", line))
+            continue
+        words = re.findall(r"\w+", " ".join(answer).lower())
+        for claim in claims["claims"].split("; "):
+            said, _, expression = claim.partition(" is ")
+            try:
+                computed = eval(expression, {"__builtins__": {}, "len": len, "max": max, "min": min})
+            except Exception as error:
+                yield number, f"`{expression}` is no number: {error}"
+                continue
+            if said != str(computed):
+                yield number, f"{expression} is {computed}, and not {said}"
+            elif said not in words and WORDS.get(computed) not in words:
+                yield number, f"the answer does not say {said}"
 
 
 def settings_table(text):
@@ -271,7 +303,7 @@ def first_difference(right, shown):
 def check_page(page, root, build, update):
     """Returns (problems as (line, text), programs that are not built)."""
     text = markdown.read(page, root)
-    problems = [] if build else list(check_links(page, text, root))
+    problems = [] if build else [*check_links(page, text, root), *check_numbers(text)]
     if not build and not markdown.title(text):
         problems.append((1, "a page begins with its title: `# TITLE`"))
     unbuilt = []

@@ -76,6 +76,21 @@ class LinkTest(RepositoryTest):
                                  "bugs/ring.md:2: the link c.md leads to bugs/c.md, which is not there", "3 pages, 2 problems"])
 
 
+class NumbersTest(RepositoryTest):
+    def problems(self, *answer):
+        return [what for _, what in check_pages.check_numbers("\n".join(["1. The first: 3.", *answer]))]
+
+    def test_numbers_are_what_their_expressions_are(self):
+        self.assertEqual(self.problems("2. Three; the last has", "   lanes 0 to 15.",
+                                       "   <!-- numbers: 3 is -(-80 // 32); 15 is 80 % 32 - 1; 2 is len({0, 1} | {1}) -->"),
+                         ["the answer does not say 2"])
+        self.assertEqual(self.problems("2. Four.", "   <!-- numbers: 4 is 2 + 3 -->"), ["2 + 3 is 5, and not 4"])
+        self.assertIn("is no number", self.problems("2. Four.", "   <!-- numbers: 4 is open('x') -->")[0])
+
+    def test_each_answer_is_asked_for_its_own_numbers(self):
+        self.assertEqual(self.problems("2. None.", "   <!-- numbers: 3 is 1 + 2 -->"), ["the answer does not say 3"])
+
+
 class PictureTest(RepositoryTest):
     def test_a_picture_follows_the_colours_of_the_page(self):
         self.write("README.md", "# A")
