@@ -4,7 +4,7 @@
 draw_runs.py BUILD            writes the figures into the folders of their lessons, for the programs that are built in BUILD
 draw_runs.py BUILD --check    fails when one of these files is not what its run gives now
 
-build_site.py draws them again for the site. What a barrier holds, who fills which stage and where a copy goes is read from the
+build_site.py draws those of FIGURES again for the site. What a barrier holds, who fills which stage and where a copy goes is read from the
 run; run_figures.py and run_charts.py say only where things are on the paper. check_pages.py checks that words fit their boxes.
 """
 
@@ -68,11 +68,15 @@ FIGURES = [
            "chapters/15_hopper_twin_solution Chapter15.Todo6WarpgroupsTakeTurns 2"),
 ]
 
+# A Git host shows these where the site has the page of a run.
+RUNS = [Figure(f"docs/figures/runs/{marker['name']}.svg", charts.draw_run, f"{marker['program']} {marker['test']} {marker['launch']}")
+        for lesson in sorted(ROOT.glob("chapters/*/README.md")) for marker in timelines.in_text(lesson.read_text(encoding="utf-8"))]
 
-def draw(build, folder):
+
+def draw(build, folder, figures_to_draw=FIGURES):
     """Draws the figures whose programs are built, and returns (figure, text). `folder` is for the pages of the runs."""
     drawn = []
-    for figure in FIGURES:
+    for figure in figures_to_draw:
         if all((build / marker["program"]).exists() for marker in figure.markers):
             drawn.append((figure, figure.draw(build, folder)))
     return drawn
@@ -86,7 +90,7 @@ def main():
     build = pathlib.Path(arguments[0]).resolve()
     with tempfile.TemporaryDirectory() as folder:
         try:
-            drawn = draw(build, pathlib.Path(folder))
+            drawn = draw(build, pathlib.Path(folder), FIGURES + RUNS)
         except timelines.NoTimeline as wrong:
             print(f"A figure shows a run that does not exist: {wrong}")
             return 1
@@ -97,11 +101,12 @@ def main():
         if stale:
             print(f"not what their runs give: {names}. common/tools/draw_runs.py {arguments[0]} draws them again")
             return 1
-        print(f"{len(drawn)} of {len(FIGURES)} figures are what their runs give; the programs of the others are not built")
+        print(f"{len(drawn)} of {len(FIGURES + RUNS)} figures are what their runs give; the programs of the others are not built")
         return 0 if drawn else 77
     for figure, picture in stale:
+        figure.path.parent.mkdir(exist_ok=True)
         figure.path.write_text(picture, encoding="utf-8")
-    print(f"{len(drawn)} of {len(FIGURES)} figures drawn, {len(stale)} changed{': ' + names if names else ''}")
+    print(f"{len(drawn)} of {len(FIGURES + RUNS)} figures drawn, {len(stale)} changed{': ' + names if names else ''}")
     return 0
 
 

@@ -3,6 +3,13 @@
 from run_figures import rect, steps, svg, text
 
 LEFT, WIDTH, LANE, TOP = 170, 690, 34, 66
+RUN_STYLE = (   # three lines, for there are many of these files
+    ":root { color-scheme: light dark; } text { fill: #222; } .quiet, .part { fill: #666; font-size: 12px; } "
+    ".part { text-anchor: middle; } .end { text-anchor: end; }\n"
+    "    .full { fill: #9cc3ee; } .rest { fill: #e8e8e8; } .stuck { fill: #f2a0a0; } .copying { fill: #f3bd7d; } "
+    ".read { fill: #a8d394; } .tick { stroke: #ddd; }\n"
+    "    @media (prefers-color-scheme: dark) { text { fill: #ddd; } .quiet, .part { fill: #aaa; } .tick { stroke: #333; } "
+    ".full { fill: #2f5f96; } .rest { fill: #333; } .stuck { fill: #8d2f2f; } .copying { fill: #9a6418; } .read { fill: #41702f; } }")
 
 
 class Chart:
@@ -31,18 +38,26 @@ class Chart:
         if words and right - left > 7.8 * len(words) + 4:
             self.parts.append(text((left + right) / 2, self.y() + 18, words, "small"))
 
+    def bars(self, intervals, look):
+        """Bars without words, as one shape."""
+        boxes = [f"M{self.x(begin):.0f} {self.y()}V{self.y() + LANE - 8}H{max(self.x(end), self.x(begin) + 1):.0f}V{self.y()}z" for begin, end in intervals]
+        if boxes:
+            self.parts.append(f'<path class="{look}" d="{"".join(boxes)}"/>')
+
     def down(self, cycle, lanes, look="arrow"):
         """An arrow from the current lane to one below."""
         x = self.x(cycle)
         self.parts.append(f'<path class="{look}" d="M{x:.1f} {self.y() + LANE - 8} V{self.y() + lanes * LANE - 2}"/>')
 
-    def finish(self, title, head, legend, notes=()):
+    def finish(self, title, head, legend, notes=(), **style):
         """Returns the picture. `legend` has (look, words) of each colour."""
         tick = next(size for scale in (10, 100, 1000, 10000) for size in (scale, 2 * scale, 5 * scale) if self.end / size <= 8)
         bottom, parts = TOP + len(self.lanes) * LANE, [text(20, 24, head)]
         for cycle in range(0, int(self.end) + 1, tick):
             x = self.x(cycle)
-            parts += [f'<path class="tick" d="M{x:.1f} {TOP - 8} V{bottom}"/>', text(x, TOP - 14, str(cycle), "part")]
+            parts.append(f'<path class="tick" d="M{x:.1f} {TOP - 8} V{bottom}"/>')
+            if not style or x + 4 * len(str(cycle)) < LEFT + WIDTH:
+                parts.append(text(x, TOP - 14, str(cycle), "part"))
         parts += [text(LEFT - 12, TOP - 14, "cycle", "quiet end"), *self.parts]
         x, y = 20, bottom + (24 if legend else 4)
         for look, words in legend:
@@ -54,7 +69,7 @@ class Chart:
         for note in notes:
             y += 20
             parts.append(text(20, y, note, "quiet"))
-        return svg(LEFT + WIDTH + 20, y + 16, title, parts)
+        return svg(LEFT + WIDTH + 20, y + 16, title, parts, **style)
 
 
 def units(run, name):
@@ -66,6 +81,61 @@ def units(run, name):
 def ranges(first, later):
     """Returns (begin, end) of intervals of which each ends where the next begins; `later` has the other beginnings, and the last end."""
     return list(zip([first, *later], later))
+
+
+# ---- Any run: its warps and units ----------------------------------------------------------------------------------------
+
+def joined(intervals, gap):
+    """Returns the intervals in order; those that are less than `gap` apart are one."""
+    found = []
+    for begin, end in sorted(intervals):
+        if found and begin - found[-1][1] < gap:
+            found[-1][1] = max(found[-1][1], end)
+        else:
+            found.append([begin, end])
+    return found
+
+
+def roles(run):
+    """Returns (name, warps) of the first block; neighbours that have one role, or do the same, are together."""
+    found = []
+    for warp in (warp for warp in run["warps"] if warp["block"] == run["warps"][0]["block"]):
+        role, _, number = warp["name"].partition(" (")
+        doing = role if number else role.partition(", ")[2]
+        if found and doing and found[-1][0] == doing:
+            found[-1][2].append(warp)
+        else:
+            found.append((doing, role if number else "warp", [warp]))
+    numbers = lambda warps: f"{warps[0]['warp']}-{warps[-1]['warp']}" if len(warps) > 1 else f"{warps[0]['warp']}"   # noqa: E731
+    return [(word if len(word) > 16 else f"{word} {numbers(warps)}", warps) for _, word, warps in found]
+
+
+def draw_run(run):
+    """When each role of the first block runs and waits, and when its units work. The first warp stands for all of its role."""
+    end = run["cycles"]
+    chart, pixel = Chart(end), end / WIDTH
+    for name, warps in roles(run):
+        first = warps[0]
+        chart.lane(name)
+        waits = joined(((wait["begin"], wait["end"]) for wait in first["waits"] if not wait.get("open")), pixel)
+        opened = [wait["begin"] for wait in first["waits"] if wait.get("open")]
+        stops = min(opened, default=first["end"])
+        chart.bars([(first["begin"], stops)], "full")
+        chart.bars(waits, "rest")
+        chart.bars([(stops, end)] if opened else [], "stuck")
+    block = run["warps"][0]["block"]
+    for unit, name in (("copy engine", "TMA"), ("tensor core", "tensor core")):
+        work = [(operation["begin"], operation["end"]) for track in run["tracks"] if (track["unit"], track["block"]) == (unit, block)
+                for operation in track["operations"]]
+        if work:
+            chart.lane(name)
+            chart.bars(joined(work, pixel), "copying" if unit == "copy engine" else "read")
+    drawn = "".join(chart.parts)
+    legend = [(look, words) for look, words in (("full", "runs"), ("rest", "waits"), ("stuck", "waits to the end"), ("copying", "copies"),
+                                                ("read", "products")) if f'"{look}"' in drawn]
+    kernel = run["kernel"].partition("<")[0]
+    return chart.finish(f"What the warps and units of a block of {kernel} did",
+                        f"{kernel}, its first block: roles, and the numbers of their warps", legend, style=RUN_STYLE)
 
 
 # ---- Two warpgroups in turn ----------------------------------------------------------------------------------------------

@@ -52,11 +52,12 @@ def in_rows(parts):
     return lines
 
 
-def svg(width, height, title, parts):
+def svg(width, height, title, parts, style=STYLE):
     head = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
             'font-family="sans-serif" font-size="13">',
-            f"  <!-- drawn by common/tools/draw_runs.py from a run -->\n  <title>{escape(title)}</title>\n  <style>{STYLE}</style>",
-            '  <defs><marker id="head" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto"><path d="M0 0 L8 4 L0 8 z"/></marker></defs>']
+            f"  <!-- drawn by common/tools/draw_runs.py from a run -->\n  <title>{escape(title)}</title>\n  <style>{style}</style>"]
+    if "url(#head)" in style:
+        head.append('  <defs><marker id="head" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto"><path d="M0 0 L8 4 L0 8 z"/></marker></defs>')
     return "\n".join([*head, *in_rows(parts), "</svg>", ""])
 
 

@@ -201,6 +201,8 @@ class Page:
                 elif (marker := timelines.MARKER.match(item)) is not None:
                     flush()
                     out.append(timeline(marker) if marker["name"] in self.runs else NO_RUN)
+                elif (drawing := timelines.DRAWING.match(item)) is not None and drawing["name"] in self.runs:
+                    paragraph.append("")   # its page follows
                 else:
                     paragraph.append(self.snippet(item))
                 continue

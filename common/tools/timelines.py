@@ -3,7 +3,9 @@
 
 timelines.py BUILD CHAPTER [--test TEST] [--open]
 
-A lesson says which runs it shows with lines of their own, each after the sentence about it, which is all that GitHub shows:
+A lesson says which runs it shows with lines of their own, each after the drawing of the run, which is what a Git host shows:
+
+    ![This run, drawn](../../docs/figures/runs/02_ring_of_stages_solution.svg)
 
     <!-- timeline: chapters/02_ring_of_stages_solution Chapter02.Todo2To5RowsGoAroundTheRing 14 -->
 
@@ -30,6 +32,7 @@ import build_folder
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MARKER = re.compile(r"^<!-- timeline: (?P<program>chapters/(?P<name>\w+)) (?P<test>[\w.*]+) (?P<launch>\d+|last) -->$")
+DRAWING = re.compile(r"^!\[[^]]*\]\([\w./]*docs/figures/runs/(?P<name>\w+)\.svg\)$")   # by draw_runs.py
 CANNOT_WRITE = re.compile(r"STAGECRAFT_TIMELINE: the timeline cannot be written to .*: (.*)")
 RUN = re.compile(r'<script type="application/json" id="run">(.*?)</script>', re.DOTALL)
 

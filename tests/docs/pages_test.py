@@ -266,6 +266,15 @@ class SiteTest(RepositoryTest):
         self.assertEqual([shown[1], shown[3]], ["text", "more"])
         self.assertEqual(self.render("README.md").split("\n")[1:4], ["text", site_filter.NO_RUN, "more"])
 
+    def test_a_drawing_of_a_run_is_left_out_where_its_page_is(self):
+        self.write("docs/figures/runs/01_x_solution.svg", "<svg/>")
+        self.write("README.md", "# A", "![This run, drawn](docs/figures/runs/01_x_solution.svg)", "",
+                   "<!-- timeline: chapters/01_x_solution Chapter01.Todo1 2 -->")
+        text = (self.root / "README.md").read_text(encoding="utf-8")
+        shown = site_filter.Page(pathlib.Path("README.md"), self.root, {"01_x_solution"}).render(text)
+        self.assertNotIn("01_x_solution.svg", shown)
+        self.assertIn("![This run, drawn](01_x_solution.svg)", self.render("README.md"))
+
     def test_bold_text_may_begin_with_code(self):
         self.write("README.md", "# A", "**`a` and", "`b`** are **bold**, `**` is not")
         self.assertEqual(self.render("README.md").split("\n")[1:3], ["<b>`a` and", "`b`</b> are **bold**, `**` is not"])
