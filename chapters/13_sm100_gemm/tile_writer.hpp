@@ -1,4 +1,4 @@
-// Chapter 13: from an accumulator to D, through swizzled shared memory and the copy engine. TODO 4 and 5 are here; how
+// Chapter 13: from an accumulator to D, through swizzled shared memory and TMA. TODO 4 and 5 are here; how
 // a warp goes through an accumulator (stagecraft/slices.hpp) is the library's.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace stagecraft {
 
-/// A warp's buffers for slices that the copy engine stores: while it reads one, the warp writes the next.
+/// A warp's buffers for slices that TMA stores: while it reads one, the warp writes the next.
 template <TileElement Element, int Rows, int Columns, int NumBuffers>
 class SliceBuffers {
  public:
@@ -42,7 +42,7 @@ class SliceBuffers {
     }
   }
 
-  /// Asks the copy engine to store slice number `slice`. One thread.
+  /// Asks TMA to store slice number `slice`. One thread.
   __device__ __forceinline__ void store(int slice, int row, int column, int batch) const {
     store_tile(*map_, row, column, batch, slices_[slice % NumBuffers]);
   }
@@ -79,21 +79,21 @@ class TileWriter {
         [&](const SlicePlace& slice, auto& operations) { store(slice, operations); });
   }
 
-  /// Waits until the copy engine has read all slices. A whole warp.
+  /// Waits until TMA has read all slices. A whole warp.
   __device__ __forceinline__ void drain() const {
     // TODO 5: who waits, and for how many groups?
   }
 
  private:
-  /// Waits until the copy engine has read the slice that was in the next buffer. A whole warp, before it writes there.
+  /// Waits until TMA has read the slice that was in the next buffer. A whole warp, before it writes there.
   __device__ __forceinline__ void wait_for_buffer() const {
     // TODO 5: all lanes write next, but only the one that has stored can ask; see tile_batch.hpp.
   }
 
-  /// Hands a slice that all lanes have written to the copy engine. A whole warp.
+  /// Hands a slice that all lanes have written to TMA. A whole warp.
   template <typename SliceOperations>
   __device__ __forceinline__ void store(const SlicePlace& slice, SliceOperations& operations) const {
-    // TODO 5: what belongs between the lanes' writes and the copy engine's reads?
+    // TODO 5: what belongs between the lanes' writes and TMA's reads?
     // TODO 5: and then, in one lane, operations.store(), buffers_.store() and commit_stores().
   }
 

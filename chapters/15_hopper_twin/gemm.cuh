@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(kGemmThreads, 1)
         place.row += first_row;
         writer.write(sums, place, epilogue);
       }
-      writer.drain();  // the copy engine still reads this block's shared memory
+      writer.drain();  // TMA still reads this block's shared memory
       //! [multiply]
       break;
     }

@@ -1,4 +1,4 @@
-// Copies that the copy engine makes while the threads do something else.
+// Copies that TMA makes while the threads do something else.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace stagecraft {
 
 /// Asks for a copy of `bytes` from global to shared memory and returns at once.
 ///
-/// Called by one thread. When the bytes have arrived, the copy engine subtracts them from what `expect_bytes` announced
+/// Called by one thread. When the bytes have arrived, TMA subtracts them from what `expect_bytes` announced
 /// to `barrier`; a thread that waits for that phase sees them.
 /// @param to, from  16-byte aligned.
 /// @param bytes     a multiple of 16.

@@ -1,4 +1,4 @@
-// Copies of tiles that several blocks of a cluster share: each block brings a slice, and the copy engine writes it to
+// Copies of tiles that several blocks of a cluster share: each block brings a slice, and TMA writes it to
 // all of them. Also copies that signal the leader of a pair, and hints for the L2 cache.
 #pragma once
 

@@ -13,7 +13,7 @@ namespace stagecraft {
 ///
 /// Launch it with cluster dimensions (Rows, Columns, 1), x along M. So block `rank` computes the tile in row
 /// `rank % Rows` and column `rank / Rows`. Blocks of a row need the same tile of A, blocks of a column the same tile of
-/// B: each of them brings a slice, and the copy engine writes it to all of them.
+/// B: each of them brings a slice, and TMA writes it to all of them.
 ///
 /// With `CtaGroup` 2, ranks 2i and 2i + 1 are a *pair*, two neighbours along M: one thread of the even one, the
 /// *leader*, has the tensor cores of both multiply. Each block of the pair holds its own tile of A and half of the

@@ -8,8 +8,8 @@ namespace stagecraft {
 
 /// Waits until the grids ahead in the stream have ended and what they wrote is visible.
 ///
-/// Called by every thread that reads what they wrote, or writes what they read, before it does; with copies by the copy
-/// engine, by the thread that issues them. Returns at once in a kernel that was not launched as a dependent one. What
+/// Called by every thread that reads what they wrote, or writes what they read, before it does; with copies by TMA,
+/// by the thread that issues them. Returns at once in a kernel that was not launched as a dependent one. What
 /// comes before it (barriers, tensor memory, prefetched tensor maps) overlaps with the end of those grids.
 /// Source: PTX ISA, "griddepcontrol" (`.wait`).
 __device__ __forceinline__ void wait_for_earlier_grids() {

@@ -1,4 +1,4 @@
-// The element types of tiles, and their names in the two places that must agree on them: the copy engine's tensor map
+// The element types of tiles, and their names in the two places that must agree on them: TMA's tensor map
 // and the tensor core's instruction descriptor.
 #pragma once
 
@@ -16,10 +16,10 @@ namespace stagecraft {
 /// An f32 of which the tensor core uses the upper 19 bits: sign, 8 bits of exponent, 10 of mantissa. A matrix of
 /// `float` is multiplied as this type, which has the size and the bits of a float.
 struct tf32 {
-  float value;  ///< the tensor core ignores its lowest 13 bits; the copy engine rounds them away on the way
+  float value;  ///< the tensor core ignores its lowest 13 bits; TMA rounds them away on the way
 
   tf32() = default;
-  /// Keeps all bits: the copy engine rounds.
+  /// Keeps all bits: TMA rounds.
   __host__ __device__ constexpr explicit tf32(float from) : value(from) {}
   /// The value with all its bits.
   __host__ __device__ constexpr explicit operator float() const { return value; }

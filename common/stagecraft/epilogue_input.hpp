@@ -1,4 +1,4 @@
-// What an epilogue adds to the sums: C, or any matrix of its shape, brought by the copy engine slice by slice through a
+// What an epilogue adds to the sums: C, or any matrix of its shape, brought by TMA slice by slice through a
 // ring of its own, from a warp that only loads it to the four that use it.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The ring that carries tiles from the copy engine to the tensor core: a ProducerConsumerPipeline, what its
+// The ring that carries tiles from TMA to the tensor core: a ProducerConsumerPipeline, what its
 // stages hold, and a view of it for each of the two warps. Chapter 09 builds it.
 #pragma once
 
@@ -25,7 +25,7 @@ class InputConsumer;
 /// has fewer barriers to wait for. Group stage s holds tiles s * KGroupSize to s * KGroupSize + KGroupSize - 1 of the
 /// payload. Barriers and payload are apart: the pipeline is the same for every kind of tile.
 ///
-/// The producer is the warp that asks the copy engine; its copies fill a stage. The consumer is the warp that issues
+/// The producer is the warp that asks TMA; its copies fill a stage. The consumer is the warp that issues
 /// MMAs; the tensor core frees a stage when it has read it, by the commit to `consumer_mbar(stage)`. Every thread of
 /// both constructs its own object over the same barriers and tiles.
 ///

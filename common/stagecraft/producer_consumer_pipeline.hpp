@@ -121,7 +121,7 @@ class ProducerConsumerPipeline {
 
   // ---- Barriers and positions ---------------------------------------------------------------------------------------
 
-  /// The full barrier of a stage: the producer, or the copy engine on its behalf, arrives here. Called by any thread.
+  /// The full barrier of a stage: the producer, or TMA on its behalf, arrives here. Called by any thread.
   __device__ MbarPtr producer_mbar(uint32_t stage) const { return full_ + stage; }
 
   /// The empty barrier of a stage: the consumers, or the tensor core on their behalf, arrive here. Called by any

@@ -1,4 +1,4 @@
-// From an accumulator to D without shared memory, for a D that the copy engine cannot store.
+// From an accumulator to D without shared memory, for a D that TMA cannot store.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ __device__ __forceinline__ void store_in_row(detail::Unit<Element>* matrix, int6
   }
 }
 
-/// Writes accumulators to D as TileWriter does, but row by row from the registers: for a D that the copy engine cannot
+/// Writes accumulators to D as TileWriter does, but row by row from the registers: for a D that TMA cannot
 /// store, because its rows do not begin on 16-byte boundaries, or because a group's rows end inside of a tile.
 ///
 /// Slower: the lanes of a warp write to 32 rows at once.

@@ -118,8 +118,8 @@ __device__ __forceinline__ void copy_scale_factors(const TmemScaleFactors<SfaTil
 /// How one allocation of tensor memory is divided in a block-scaled product: the accumulators of an OutputTilePipeline
 /// first, then places for scale factors.
 ///
-/// With a place for each k-tile of the ring in shared memory, no place is overwritten too early, because the copy
-/// engine refills a tile of the ring only when the tensor core has committed the MMAs that read it. With fewer places,
+/// With a place for each k-tile of the ring in shared memory, no place is overwritten too early, because TMA
+/// refills a tile of the ring only when the tensor core has committed the MMAs that read it. With fewer places,
 /// copies of scale factors follow MMAs that read the same columns. The manual does not promise that order; CUTLASS and
 /// DeepGEMM have one place and rely on it, because the tensor core executes what one thread issues in order.
 /// @tparam OutputPipeline  an OutputTilePipeline.

@@ -52,10 +52,9 @@ struct Slices {
 
   static_assert(std::has_single_bit(static_cast<unsigned>(MaxColumns)) && MaxColumns >= 32 && MaxColumns <= 256,
                 "Slices: MaxColumns must be 32, 64, 128 or 256");
-  static_assert(
-      Part::columns * element_bits<Element> / 8 % (16 * ColumnsPerResult) == 0,
-      "Slices: what a warp has of a row of D must be a multiple of 16 bytes, as the copy engine needs. Choose "
-      "a wider accumulator, or a wider type of D");
+  static_assert(Part::columns * element_bits<Element> / 8 % (16 * ColumnsPerResult) == 0,
+                "Slices: what a warp has of a row of D must be a multiple of 16 bytes, as TMA needs. Choose "
+                "a wider accumulator, or a wider type of D");
 
  private:
   __host__ __device__ static constexpr int widest() {

@@ -1,4 +1,4 @@
-// Host side: describes a tensor in global memory, and the box of it that one copy moves, to the copy engine.
+// Host side: describes a tensor in global memory, and the box of it that one copy moves, to TMA.
 #pragma once
 
 #include <cuda.h>
@@ -102,7 +102,7 @@ template <TileElement T>
 CUtensorMap make_tensor_map(const T* address, const TensorMapDimension* dimensions, size_t rank,
                             Swizzle swizzle = Swizzle::none, OutOfBounds out_of_bounds = OutOfBounds::zero,
                             L2Promotion promotion = L2Promotion::bytes_128) {
-  if (rank < 1 || rank > 5) throw TensorMapError("%zu dimensions; the copy engine handles 1 to 5", rank);
+  if (rank < 1 || rank > 5) throw TensorMapError("%zu dimensions; TMA handles 1 to 5", rank);
   if (reinterpret_cast<uintptr_t>(address) % 16 != 0) {
     throw TensorMapError("the tensor does not start on a 16-byte boundary");
   }

@@ -20,11 +20,11 @@ inline constexpr uint32_t kSharedBytesPerBlock = 227 * 1024;
 /// Which index of an operand runs through contiguous memory: k (its columns), or m of A and n of B (its rows).
 enum class Major : uint8_t { k = 0, mn = 1 };
 
-/// Bytes to which a tile must be aligned: the period of its swizzle's pattern, and at least the 128 bytes that the copy
-/// engine needs.
+/// Bytes to which a tile must be aligned: the period of its swizzle's pattern, and at least the 128 bytes that TMA
+/// needs.
 __host__ __device__ constexpr uint32_t tile_alignment(Swizzle swizzle) { return 8 * swizzle_span(swizzle); }
 
-/// A matrix of `Rows` x `Columns` elements in shared memory, laid out as the copy engine writes it and the tensor core
+/// A matrix of `Rows` x `Columns` elements in shared memory, laid out as TMA writes it and the tensor core
 /// reads it. Declare it `__shared__`, alone, in an array or in a structure.
 ///
 /// It consists of boxes, one after the other. A box holds `swizzle_span` bytes of the contiguous index and all of the
@@ -98,7 +98,7 @@ struct alignas(128) PlainTile {
 
   static_assert(Rows >= 1 && Rows <= 256 && Columns >= 1 && Columns <= 256,
                 "PlainTile: Rows and Columns must be 1 to 256, what one copy can bring");
-  static_assert(Columns * bits % 128 == 0, "PlainTile: a row must be a multiple of 16 bytes, as the copy engine needs");
+  static_assert(Columns * bits % 128 == 0, "PlainTile: a row must be a multiple of 16 bytes, as TMA needs");
 
   /// The offset of element (row, column), in bytes from the start of the tile.
   __host__ __device__ static constexpr uint32_t offset_of(int row, int column) {
@@ -179,7 +179,7 @@ template <typename T, int Slices = 1>
 struct TileMap {
   using tile_type = T;                   ///< what it was made for
   static constexpr int slices = Slices;  ///< in which the tile is copied
-  CUtensorMap map;                       ///< what the copy engine takes
+  CUtensorMap map;                       ///< what TMA takes
 
   /// The map alone, without the type of its tile: for instructions, and for kernels that take any map.
   __host__ __device__ operator const CUtensorMap&() const { return map; }

@@ -18,7 +18,7 @@ namespace stagecraft {
 template <typename T>
 struct BatchedTileMap {
   using tile_type = T;  ///< what it was made for
-  CUtensorMap map;      ///< what the copy engine takes
+  CUtensorMap map;      ///< what TMA takes
 };
 
 /// The tensor map by which tiles of type `T` are copied from and to a batch of matrices, as `make_tile_map`. Copies
@@ -78,7 +78,7 @@ constexpr bool stores_end_with_rows(uint64_t columns) {
   return columns * element_bits<Element> % 128 == 0;
 }
 
-/// Asks the copy engine to write a tile to matrix `batch`, from (row, column) on, and returns at once. What hangs over
+/// Asks TMA to write a tile to matrix `batch`, from (row, column) on, and returns at once. What hangs over
 /// an edge of the matrix is not written, but see `stores_end_with_rows()`.
 ///
 /// Called by one thread, after `fence.proxy.async` in each thread that has written to the tile, and a barrier between
@@ -96,7 +96,7 @@ __device__ __forceinline__ void store_tile(const BatchedTileMap<T>& map, int row
 /// Makes a group of the calling thread's stores since its last group. Source: PTX ISA, "cp.async.bulk.commit_group".
 __device__ __forceinline__ void commit_stores() { cuda::ptx::cp_async_bulk_commit_group(); }
 
-/// Waits until the copy engine has read the tiles of all but the last `Pending` groups of the calling thread: their
+/// Waits until TMA has read the tiles of all but the last `Pending` groups of the calling thread: their
 /// shared memory may be written again. Whether they have reached global memory is not known.
 /// Source: PTX ISA, "cp.async.bulk.wait_group" (.read).
 template <int Pending = 0>

@@ -1,4 +1,4 @@
-// Copies of tiles by the copy engine: from a matrix in global memory to a tile in shared memory, by the tensor map that
+// Copies of tiles by TMA: from a matrix in global memory to a tile in shared memory, by the tensor map that
 // make_tile_map() makes from the tile's type.
 #pragma once
 
@@ -29,8 +29,8 @@ __device__ __forceinline__ void for_each_box(T& tile, int row, int column, Copy 
 
 /// Asks for the tile of a matrix that starts at (row, column), and returns at once.
 ///
-/// Called by one thread. When the bytes (`bytes` of the tile, including those beyond the matrix) have arrived, the copy
-/// engine subtracts them from what was announced to `barrier`; a thread that waits for that phase sees them.
+/// Called by one thread. When the bytes (`bytes` of the tile, including those beyond the matrix) have arrived, TMA
+/// subtracts them from what was announced to `barrier`; a thread that waits for that phase sees them.
 /// @param map          of the tile's type. A bare CUtensorMap cannot be checked for that; a TileMap, below, is.
 /// @param row, column  of the matrix; the contiguous one a multiple of 16 bytes. Elements outside read as zero.
 /// Source: PTX ISA, "cp.async.bulk.tensor".

@@ -1,5 +1,5 @@
-// From an accumulator to D: tensor memory, registers, an epilogue's operations, swizzled shared memory, and the copy
-// engine, which writes to global memory while the next slice is computed. Chapter 13 builds it.
+// From an accumulator to D: tensor memory, registers, an epilogue's operations, swizzled shared memory, and TMA,
+// which writes to global memory while the next slice is computed. Chapter 13 builds it.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace stagecraft {
 
-/// A warp's buffers for slices that the copy engine stores: while it reads one, the warp writes the next.
+/// A warp's buffers for slices that TMA stores: while it reads one, the warp writes the next.
 /// @tparam Columns  of a slice.
 template <TileElement Element, int Rows, int Columns, int NumBuffers>
 class SliceBuffers {
@@ -53,7 +53,7 @@ class SliceBuffers {
   }
   //! [put]
 
-  /// Asks the copy engine to store slice number `slice`. Called by one thread, as `store_tile()`.
+  /// Asks TMA to store slice number `slice`. Called by one thread, as `store_tile()`.
   __device__ __forceinline__ void store(int slice, int row, int column, int batch) const {
     store_tile(*map_, row, column, batch, slices_[slice % NumBuffers]);
   }
@@ -66,7 +66,7 @@ class SliceBuffers {
 /// Writes accumulators to D: each of the four warps of an epilogue makes its own, and uses only its own part of an
 /// accumulator and its own buffers, so that no warp waits for another.
 ///
-/// The edges of D are the copy engine's matter: it does not write what hangs over them, as `store_tile()` explains.
+/// The edges of D are TMA's matter: it does not write what hangs over them, as `store_tile()` explains.
 /// @tparam AccumulatorType   a TmemTensor.
 /// @tparam Element           of D: float, __nv_bfloat16, __half, __nv_fp8_e4m3, ...; values are rounded to nearest, and
 ///                           those of 8 bits and fewer saturate.
@@ -109,7 +109,7 @@ class TileWriter {
   }
   //! [write]
 
-  /// Waits until the copy engine has read all slices: the block may end, or use the shared memory for something else.
+  /// Waits until TMA has read all slices: the block may end, or use the shared memory for something else.
   ///
   /// Called by the whole warp, after its last `write()`.
   __device__ __forceinline__ void drain() const {
@@ -124,7 +124,7 @@ class TileWriter {
   }
 
  private:
-  /// Waits until the copy engine has read the slice that was in the next buffer.
+  /// Waits until TMA has read the slice that was in the next buffer.
   //! [wait for buffer]
   __device__ __forceinline__ void wait_for_buffer() const {
     if (is_storing_) wait_until_stores_are_read<NumBuffers - 1>();
@@ -132,11 +132,11 @@ class TileWriter {
   }
   //! [wait for buffer]
 
-  /// Hands a slice that all lanes have written to the copy engine.
+  /// Hands a slice that all lanes have written to TMA.
   //! [store]
   template <typename SliceOperations>
   __device__ __forceinline__ void store(const SlicePlace& slice, SliceOperations& operations) const {
-    cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);  // each lane's writes, for the copy engine to see
+    cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);  // each lane's writes, for TMA to see
     __syncwarp();                                           // all lanes have written
     if (is_storing_) {
       operations.store();

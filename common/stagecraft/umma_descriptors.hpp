@@ -19,7 +19,7 @@ struct SharedMemoryDescriptor {
   uint32_t start_address = 0;        ///< shared-window address in bytes, 16-byte aligned
   uint32_t leading_byte_offset = 0;  ///< bytes, multiple of 16; not used for swizzled K-major tiles
   uint32_t stride_byte_offset = 0;   ///< bytes, multiple of 16; K-major: from one group of eight rows to the next
-  uint32_t base_offset = 0;          ///< 0 to 7; 0 for whatever the copy engine has placed
+  uint32_t base_offset = 0;          ///< 0 to 7; 0 for whatever TMA has placed
   Swizzle swizzle = Swizzle::none;   ///< permutation of the tile's bytes, the same as that of the copy that brought it
 
   /// The word that `tcgen05.mma` takes. It checks nothing; where all fields are constants,

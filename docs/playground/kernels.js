@@ -57,7 +57,7 @@ const kernels = {
     chapters: [{name: "chapter 02", page: "page_chapters_02_ring_of_stages.html"},
                {name: "chapter 03", page: "page_chapters_03_producer_consumer_pipeline.html"}],
     source: "ring.cu",
-    what: "One lane of warp 0 asks the copy engine for rows of 256 floats; warp 1 adds each of them up. Between the two is a ring "
+    what: "One lane of warp 0 asks TMA for rows of 256 floats; warp 1 adds each of them up. Between the two is a ring "
       + "of stages, each with a full and an empty barrier.",
     controls: [
       {name: "stages", label: "stages", value: 2, least: 1, most: 4},

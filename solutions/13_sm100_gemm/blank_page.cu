@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kGemmThreads, 1) normalise_rows(const __grid_c
         Epilogue divide{Multiply{largest > 0 ? 1 / largest : 0}};  // each thread by the largest of its own row
         writer.write(std::move(sums), tile.place(), divide);       // signals: accumulator empty, once loaded
       }
-      writer.drain();  // the copy engine still reads this block's shared memory
+      writer.drain();  // TMA still reads this block's shared memory
       break;
     }  // signals: this thread no longer uses tensor memory
   }

@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(kGemmThreads, 1)
       for (TileOfD tile{problem.m, problem.n, TileN}; tile.exists(); tile.next()) {
         writer.write(output.acquire_epilogue(), tile.place(), epilogue);  // signals: accumulator empty, once loaded
       }
-      writer.drain();  // the copy engine still reads this block's shared memory
+      writer.drain();  // TMA still reads this block's shared memory
       //! [epilogue]
       break;
     }  // signals: this thread no longer uses tensor memory

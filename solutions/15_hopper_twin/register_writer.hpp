@@ -1,4 +1,4 @@
-// From the registers of a warpgroup to D: an epilogue's operations, swizzled shared memory, and the copy engine. The
+// From the registers of a warpgroup to D: an epilogue's operations, swizzled shared memory, and TMA. The
 // twin of stagecraft/tile_writer.hpp, which reads tensor memory.
 #pragma once
 
@@ -15,7 +15,7 @@
 namespace stagecraft {
 
 /// Writes the sums of a warpgroup to D, in bf16: each of its four warps makes its own slices and uses only its own
-/// buffers, so that no warp waits for another. The edges of D are the copy engine's matter, as for TileWriter.
+/// buffers, so that no warp waits for another. The edges of D are TMA's matter, as for TileWriter.
 /// @tparam SumsType    a WarpgroupSums.
 /// @tparam NumBuffers  slices in shared memory that may be on their way at a time.
 template <typename SumsType, int NumBuffers = 2>
@@ -74,7 +74,7 @@ class RegisterWriter {
   }
   //! [write]
 
-  /// Waits until the copy engine has read all slices: the block may end. Called by the whole warp, after its last
+  /// Waits until TMA has read all slices: the block may end. Called by the whole warp, after its last
   /// `write()`.
   __device__ __forceinline__ void drain() const {
     if (is_storing_) wait_until_stores_are_read();
@@ -97,18 +97,18 @@ class RegisterWriter {
             .group = tile.group};
   }
 
-  /// Waits until the copy engine has read the slice that was in the next buffer.
+  /// Waits until TMA has read the slice that was in the next buffer.
   __device__ __forceinline__ void wait_for_buffer() const {
     if (is_storing_) wait_until_stores_are_read<NumBuffers - 1>();
     __syncwarp();  // only the storing lane has waited; now all may write
   }
 
   //! [store]
-  /// Hands a slice that all lanes have written to the copy engine.
+  /// Hands a slice that all lanes have written to TMA.
   template <typename SliceOperations>
   __device__ __forceinline__ void store(const SliceTile& from, const SlicePlace& slice,
                                         SliceOperations& operations) const {
-    cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);  // each lane's writes, for the copy engine to see
+    cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);  // each lane's writes, for TMA to see
     __syncwarp();                                           // all lanes have written
     if (is_storing_) {
       operations.store();

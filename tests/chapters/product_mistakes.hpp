@@ -60,7 +60,7 @@ class Sums {
       : a_(a), b_(b), m_(shape.m), n_(shape.n), k_(shape.k) {}
 
   /// The sum over [first, last) of K, of those elements for which `counts` is true. Rows that do not exist are zero, as
-  /// the copy engine brings them.
+  /// TMA brings them.
   template <typename Counts>
   double of(int row_of_a, int row_of_b, int first, int last, Counts counts) const {
     double sum = 0;

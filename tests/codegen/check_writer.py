@@ -4,7 +4,7 @@
 usage: check_writer.py NVCC SOURCE.cu
 
 A warp writes a slice at a time: 128 bytes of each of its rows. It loads them from tensor memory 32 columns at a time,
-stores them to shared memory 16 bytes at a time, and fences once, before one lane asks the copy engine. Nothing is in local
+stores them to shared memory 16 bytes at a time, and fences once, before one lane asks TMA. Nothing is in local
 memory. nvcc has no disassembler, so opcodes are known by number; where there is an nvdisasm (beside nvcc or in PATH), it must
 call them the same.
 """

@@ -122,7 +122,7 @@ __global__ void copy_through(const uint32_t* in, uint32_t* out, int count) {
   if (threadIdx.x == 0) cuda::ptx::cp_async_bulk_wait_group(cuda::ptx::n32_t<0>{});
 }
 
-/// Adds a row of shared memory to global memory with the copy engine.
+/// Adds a row of shared memory to global memory with TMA.
 __global__ void bulk_reduce(const uint32_t* in, uint32_t* sum, uint32_t* largest, uint32_t* bits) {
   __shared__ alignas(128) uint32_t tile[kRow];
   for (int i = threadIdx.x; i < kRow; i += blockDim.x) tile[i] = in[blockIdx.x * kRow + i];

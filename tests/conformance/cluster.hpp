@@ -12,7 +12,7 @@ namespace stagecraft::conformance {
 inline constexpr int kClusterThreads = 64;
 inline constexpr int kClusterResults = 16;
 
-/// Every block writes to the next one's shared memory, arrives on its barrier, and lets the copy engine write there.
+/// Every block writes to the next one's shared memory, arrives on its barrier, and lets TMA write there.
 __global__ void ask_cluster(const uint32_t* in, uint32_t* out) {
   namespace ptx = cuda::ptx;
   __shared__ alignas(128) uint32_t inbox[kClusterThreads];

@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(Schedules, GemmGroupsTest,
                            return name;
                          });
 
-/// The copy engine stores whole tiles of a group. It must not store one that has a row less or more.
+/// TMA stores whole tiles of a group. It must not store one that has a row less or more.
 TEST(GemmGroupsOfWholeTiles, EndWhereTheyEnd) {
   const std::string reason = harness::reason_without_tcgen05(harness::current_device());
   if (!reason.empty()) GTEST_SKIP() << reason;
@@ -93,7 +93,7 @@ TEST(GemmGroupsOfWholeTiles, EndWhereTheyEnd) {
       run.problem.groups.rows = {first, 128};
       if (second_output) {
         run.problem.fusion = {.activation = GemmActivation::gated_silu, .second_output = true};
-        run.problem.second.pitch = 67;  // it is not the copy engine that stores it
+        run.problem.second.pitch = 67;  // it is not TMA that stores it
       }
       const auto plan = GemmPlan::choose(with_strides(run.problem), run.request);
       ASSERT_TRUE(plan) << plan.error().message;

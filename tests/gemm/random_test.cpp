@@ -239,7 +239,7 @@ class Draw {
     widen(problem.a, 128 / bits_of(problem.a.type));
     widen(problem.b, 128 / bits_of(problem.b.type));
     const int64_t words = 128 / bits_of(problem.d.type);
-    if (one_in(2)) {  // the copy engine can store D; otherwise it can by chance
+    if (one_in(2)) {  // TMA can store D; otherwise it can by chance
       problem.d.pitch = (problem.d.pitch + words - 1) / words * words;
       problem.d.batch_stride = problem.m * problem.d.pitch;
     }

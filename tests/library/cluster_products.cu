@@ -200,7 +200,7 @@ __global__ void __launch_bounds__(kProductThreads) multiply(const __grid_constan
   }
 }
 
-/// What the copy engine makes of a matrix that the tensor core reads as `Element`.
+/// What TMA makes of a matrix that the tensor core reads as `Element`.
 template <typename Element>
 using InMemory = matrix_element<Element>;
 

@@ -1,4 +1,4 @@
-// Tiles through an InputTilePipeline by every one of its methods, from the copy engine to a warp that reads them.
+// Tiles through an InputTilePipeline by every one of its methods, from TMA to a warp that reads them.
 #include <array>
 #include <concepts>
 #include <cuda/ptx>

@@ -1,4 +1,4 @@
-// Whole products of tiles: the copy engine fills an InputTilePipeline, the tensor core multiplies into an
+// Whole products of tiles: TMA fills an InputTilePipeline, the tensor core multiplies into an
 // OutputTilePipeline, four warps store. Every way to hold a stage, several depths, more tiles than stages.
 #include <array>
 #include <concepts>

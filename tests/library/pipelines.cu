@@ -190,7 +190,7 @@ struct LaneArrives {
   }
 };
 
-/// One lane copies, the copy engine fills the stage.
+/// One lane copies, TMA fills the stage.
 struct BulkCopies {
   static constexpr int producer_arrivals = 1;
   static constexpr int consumer_arrivals = kWarpSize;

@@ -96,7 +96,7 @@ TEST(TileWriterTest, CutsWideAccumulatorsIntoLinesOf128Bytes) {
   EXPECT_EQ((TileWriter<TmemTensor<128, 256, 2>, __nv_bfloat16>::Slices::count), 2);
 }
 
-/// Rows that begin anywhere, as the copy engine cannot store them.
+/// Rows that begin anywhere, as TMA cannot store them.
 template <typename Accumulator, typename Element>
 void expect_rows(int rows, int columns, uint64_t seed) {
   if (!can_run()) GTEST_SKIP() << "only compute capability 10.x has tensor memory";

@@ -346,7 +346,7 @@ __global__ void fill_and_trigger(unsigned* words, unsigned value) {
 // ---- Bulk copies
 // ------------------------------------------------------------------------------------------------------
 
-/// Stores 256 bytes of shared memory to global memory by the copy engine.
+/// Stores 256 bytes of shared memory to global memory by TMA.
 template <bool kReadOnly>
 __device__ void bulk_store(unsigned* to, const unsigned* tile) {
   fence_proxy_async();

@@ -253,7 +253,7 @@ __global__ void __cluster_dims__(3) masks_that_change(const uint32_t* in, uint32
   sync_cluster();
 }
 
-// ---- Reductions by the copy engine ----------------------------------------------------------------------------------
+// ---- Reductions by TMA ----------------------------------------------------------------------------------
 
 /// Each block adds its row to the result, in place.
 __global__ void rows_that_add_up(const uint32_t* in, uint32_t* out) {

@@ -278,7 +278,7 @@ __global__ void grid_in_step(uint32_t* values) {
   }
 }
 
-// ---- Stores by the copy engine --------------------------------------------------------------------------------------
+// ---- Stores by TMA --------------------------------------------------------------------------------------
 
 /// Two buffers; before one is filled again, the store from it has been read.
 __global__ void staged_stores(const uint32_t* in, uint32_t* out, int rows) {

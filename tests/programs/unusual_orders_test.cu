@@ -106,7 +106,7 @@ __global__ void barrier_for_each_lane(const uint32_t* in, uint32_t* out, int row
   }
 }
 
-/// All lanes write a row; one lane's fence, after they have met, is for all of them; and the copy engine stores it.
+/// All lanes write a row; one lane's fence, after they have met, is for all of them; and TMA stores it.
 __global__ void one_fence_for_all(const uint32_t* in, uint32_t* copy, int rows) {
   __shared__ alignas(128) uint32_t row_of[2][kRow];
   for (int row = 0; row < rows; ++row) {

@@ -127,7 +127,7 @@ __global__ void lane_that_waits_for_all(const uint32_t* in, uint32_t* out, int r
   }
 }
 
-/// The stages of a ring, whose last copies have been read, are where the results wait for the copy engine.
+/// The stages of a ring, whose last copies have been read, are where the results wait for TMA.
 __global__ void ring_that_becomes_a_buffer(const uint32_t* in, uint32_t* out, int rows) {
   constexpr int kStages = 3;
   extern __shared__ __align__(128) uint32_t dynamic[];

@@ -154,8 +154,8 @@ std::string refusal(const std::vector<TensorMapDimension>& dimensions, Swizzle s
 
 TEST(TensorMapTest, NamesTheRuleThatIsBroken) {
   using D = TensorMapDimension;
-  EXPECT_EQ(refusal({}), "tensor map: 0 dimensions; the copy engine handles 1 to 5");
-  EXPECT_EQ(refusal(std::vector<D>(6)), "tensor map: 6 dimensions; the copy engine handles 1 to 5");
+  EXPECT_EQ(refusal({}), "tensor map: 0 dimensions; TMA handles 1 to 5");
+  EXPECT_EQ(refusal(std::vector<D>(6)), "tensor map: 6 dimensions; TMA handles 1 to 5");
   EXPECT_EQ(refusal({D{.extent = 64, .box = 32}}, Swizzle::none, 0x1008),
             "tensor map: the tensor does not start on a 16-byte boundary");
   EXPECT_EQ(refusal({D{.extent = 0, .box = 32}}), "tensor map: dimension 0: 0 elements; legal are 1 to 2^32");

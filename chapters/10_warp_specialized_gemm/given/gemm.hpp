@@ -35,7 +35,7 @@ struct GemmType<__half> {
 };
 template <>
 struct GemmType<tf32> {
-  using Operand = float;  // the copy engine makes tf32 of it
+  using Operand = float;  // TMA makes tf32 of it
   using Output = float;
   static constexpr const char *name = "tf32", *with_article = "a tf32";
 };

@@ -11,7 +11,7 @@
 
 namespace stagecraft {
 
-/// Describes the matrices to the copy engine. Throws as `require_legal_sizes`, and TensorMapError for
+/// Describes the matrices to TMA. Throws as `require_legal_sizes`, and TensorMapError for
 /// addresses that are not aligned to 16 bytes.
 template <TileElement Element>
 Problem<Element> make_problem(const matrix_element<Element>* a, const matrix_element<Element>* b,

@@ -10,7 +10,7 @@
 
 namespace stagecraft {
 
-/// Describes the matrices to the copy engine. k must be a multiple of 8.
+/// Describes the matrices to TMA. k must be a multiple of 8.
 template <typename Cluster>
 Problem<Cluster> make_problem(const Element* a, const Element* b, float* c, int m, int n, int k) {
   //! [maps]

@@ -9,7 +9,7 @@
 
 namespace stagecraft {
 
-/// Describes the matrices to the copy engine: A is m x k, B is n x k, C is m x n, all row-major, and k is a multiple of
+/// Describes the matrices to TMA: A is m x k, B is n x k, C is m x n, all row-major, and k is a multiple of
 /// 8.
 inline Problem make_problem(const Element* a, const Element* b, float* c, int m, int n, int k) {
   return {.a = make_tile_map<ATile>(a, m, k), .b = make_tile_map<BTile>(b, n, k), .c = c, .m = m, .n = n, .k = k};

@@ -311,7 +311,7 @@ class CheckedScaleFactors {
 /// A matrix in device memory between poisoned guards, and its comparison with the reference.
 class CheckedMatrix {
  public:
-  /// @param pieces  the copy engine may write whole pieces of 16 bytes, also at the ends of rows.
+  /// @param pieces  TMA may write whole pieces of 16 bytes, also at the ends of rows.
   CheckedMatrix(const char* name, DataType type, const MatrixPlaces& places, bool pieces)
       : name_(name),
         type_(type),

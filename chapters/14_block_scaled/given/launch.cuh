@@ -11,7 +11,7 @@
 
 namespace stagecraft {
 
-/// Describes the matrices to the copy engine. Throws as `require_legal_sizes`, and TensorMapError for addresses that
+/// Describes the matrices to TMA. Throws as `require_legal_sizes`, and TensorMapError for addresses that
 /// are not aligned to 16 bytes.
 template <typename Type, int TileN>
 Problem<Type, TileN> make_problem(const BlockScaledOperand& a, const BlockScaledOperand& b, float* c, int64_t m,

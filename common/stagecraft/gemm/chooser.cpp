@@ -23,7 +23,7 @@ GemmEpilogue epilogue_for(const GemmFusion& fusion) {
   return fusion.is_plain() ? GemmEpilogue::plain : GemmEpilogue::full;
 }
 
-/// Whether the copy engine cannot bring C, because its rows or its matrices begin off 16-byte boundaries.
+/// Whether TMA cannot bring C, because its rows or its matrices begin off 16-byte boundaries.
 bool gathers_c(const GemmProblem& problem) {
   if (!problem.fusion.c) return false;
   const int64_t multiple = 128 / bits_of(problem.c.type.value_or(companion_of(problem.d.type)));
@@ -53,7 +53,7 @@ bool computes(const GemmConfig& config, const GemmProblem& problem) { return com
 bool divides(const GemmRequest& request) { return request.split_k > 1 || request.stream_k; }
 
 /// The most rows of D for which A and B are exchanged without being asked to. A kernel that computes D transposed
-/// stores it without the copy engine, which the estimate does not count.
+/// stores it without TMA, which the estimate does not count.
 constexpr int64_t kFewRows = 128;
 
 /// Whether A and B may be exchanged. What the request names of tiles and clusters is meant as it is, not transposed.

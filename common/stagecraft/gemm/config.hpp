@@ -108,10 +108,10 @@ constexpr bool can_add(DataType type) {
   return type == DataType::f32 || type == DataType::bf16 || type == DataType::f16;
 }
 
-/// Whether the copy engine brings C.
+/// Whether TMA brings C.
 constexpr bool copies_c(const GemmConfig& config) { return config.adds_c && !config.transposes_d && !config.gathers_c; }
 
-/// Whether the copy engine stores the second output. It cannot where a group's rows end inside of a tile.
+/// Whether TMA stores the second output. It cannot where a group's rows end inside of a tile.
 constexpr bool copies_second_output(const GemmConfig& config) {
   return config.epilogue == GemmEpilogue::full && !config.groups && !config.transposes_d;
 }

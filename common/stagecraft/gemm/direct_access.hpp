@@ -1,4 +1,4 @@
-// What the epilogue's threads read and write in global memory themselves, where the copy engine cannot: matrices of D's
+// What the epilogue's threads read and write in global memory themselves, where TMA cannot: matrices of D's
 // shape, of which a group's rows end inside of a tile, or of which the sums are the transpose.
 #pragma once
 
@@ -18,7 +18,7 @@ struct DirectMatrix {
   int64_t batch_stride;  ///< elements from one matrix to the next
 };
 
-/// As SecondOutput, which the copy engine stores, but each thread stores its own values. Nothing is written beyond the
+/// As SecondOutput, which TMA stores, but each thread stores its own values. Nothing is written beyond the
 /// end of a row, of a matrix, or of a group.
 /// @tparam Transposes  the sums are those of D transposed: a row of sums is a column of the matrix.
 template <TileElement Element, bool Transposes>

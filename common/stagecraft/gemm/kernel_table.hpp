@@ -23,7 +23,7 @@ struct GemmLaunch {
   uint32_t splits = 1;            ///< pieces of each tile along K
   bool stream_k = false;          ///< even shares for all clusters instead
   GroupRows groups{};             ///< where the problem has groups
-  bool has_d_map = true;          ///< the copy engine can store D
+  bool has_d_map = true;          ///< TMA can store D
   bool swaps = false;             ///< A is the caller's B
   bool dependent = false;         ///< the kernel may start before the one ahead of it has ended
   void* workspace = nullptr;      ///< in device memory, of workspace_bytes() of the kernel

@@ -24,7 +24,7 @@ template <typename T, int Slices>
 struct OperandBatch {
   using tile_type = T;                   ///< what it was made for
   static constexpr int slices = Slices;  ///< in which a tile is copied
-  CUtensorMap map;                       ///< what the copy engine takes
+  CUtensorMap map;                       ///< what TMA takes
 
   /// Matrix number `batch`.
   __device__ __forceinline__ OperandMatrix<T, Slices> operator[](int batch) const { return {map, batch}; }

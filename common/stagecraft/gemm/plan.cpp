@@ -190,7 +190,7 @@ Failure settle(GemmProblem& problem) {
     }
     matrix->type = type;
     if (!is_used) continue;
-    // The copy engine stores the second output, but not that of groups or of a gated activation.
+    // TMA stores the second output, but not that of groups or of a gated activation.
     const bool has_map = !is_c && !gated && !groups.exist();
     if (auto failure = settle_strides(name, *matrix, m, n, batches_of_a, has_map ? 128 / bits_of(type) : 1))
       return failure;
@@ -198,7 +198,7 @@ Failure settle(GemmProblem& problem) {
   return std::nullopt;
 }
 
-/// Whether the copy engine can store a matrix: its rows and its batches begin on 16-byte boundaries, and it writes
+/// Whether TMA can store a matrix: its rows and its batches begin on 16-byte boundaries, and it writes
 /// whole pieces of 16 bytes, also at the end of a row, where it would overwrite what is between the rows. (Measured on
 /// an H200; the manual does not say.) With a second output that it stores, too, it may: GemmArguments says so.
 bool is_mappable(const GemmProblem& problem, const GemmConfig& config) {
@@ -389,7 +389,7 @@ std::optional<GemmError> GemmPlan::run(const GemmArguments& arguments, void* wor
   if (fusion.second_output && copies_second_output(config()) && !(launch_->has_d_map && d_is_aligned)) {
     return bad_problem(
         "with a second output, D must begin on a 16-byte boundary, and so must its rows and its "
-        "batches: both are stored by the copy engine.");
+        "batches: both are stored by TMA.");
   }
   if (bytes < workspace_bytes_) {
     return GemmError{GemmFailure::bad_workspace, "the workspace has " + std::to_string(bytes) +

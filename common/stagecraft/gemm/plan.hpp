@@ -140,7 +140,7 @@ struct GemmRequest {
 /// multiple of 4; B has for each block of 128 rows one for each block of 128 elements along K, without padding. The
 /// last blocks may be incomplete. Both have one matrix of a batch after the other.
 ///
-/// With a second output, both results are stored by the copy engine, which writes whole pieces of 16 bytes. Where a row
+/// With a second output, both results are stored by TMA, which writes whole pieces of 16 bytes. Where a row
 /// of n elements is no multiple of 16 bytes, the rest of its last piece is then overwritten in D and in the second
 /// output: it must be padding. Without a second output, nothing after the n elements of a row is written; nor with one
 /// in groups, with a gated activation, or where A and B are exchanged.

@@ -81,7 +81,7 @@ struct GemmParameters {
   std::conditional_t<Types::is_scaled, ScaleFactorMaps<Types>,
                      std::conditional_t<Types::is_promoted, BlockwiseScales<Types>, detail::Absent>>
       scale_factors;
-  DMap d_map;                          ///< D, where the copy engine can store it
+  DMap d_map;                          ///< D, where TMA can store it
   SecondMap second_map;                ///< what goes into the activation
   CMap c_map;                          ///< C
   typename Types::DElement* d;         ///< element (0, 0) of D's first matrix
@@ -127,7 +127,7 @@ struct GemmParameters {
             .column_end = n};
   }
 
-  /// Whether the copy engine stores a tile of D. It writes whole tiles, and would overwrite the next group's rows.
+  /// Whether TMA stores a tile of D. It writes whole tiles, and would overwrite the next group's rows.
   __device__ __forceinline__ bool copies_d(const Work& work) const {
     if constexpr (Types::config.groups) {
       const TilePlace place = tiles.place_of(work);

@@ -122,19 +122,19 @@ struct GemmTypes {
 
   using Accumulator = TmemTensor<Config.tile_m, Config.tile_n, Config.cta_group>;  ///< a tile of D while it is summed
   static constexpr int columns_per_result = Config.epilogue == GemmEpilogue::gated ? 2 : 1;  ///< of D's columns
-  using Writer = TileWriter<Accumulator, DElement, columns_per_result>;  ///< stores D by the copy engine
-  /// Or row by row, where the copy engine cannot.
+  using Writer = TileWriter<Accumulator, DElement, columns_per_result>;                      ///< stores D by TMA
+  /// Or row by row, where TMA cannot.
   using RowWriter = std::conditional_t<Config.transposes_d, ColumnWriter<Accumulator, DElement>,
                                        stagecraft::RowWriter<Accumulator, DElement, columns_per_result>>;
   static constexpr bool scales_d = is_block_scaled(Config.d);  ///< D is the next product's operand, with scale factors
   /// Chooses D's scale factors.
   using DScaling = std::conditional_t<scales_d, ScaleBlocks<detail::block_scaled_type<Config.d>>, detail::Absent>;
   static constexpr bool has_second_output = Config.epilogue != GemmEpilogue::plain;  ///< a launch may ask for one
-  /// Stores the values before the activation: by the copy engine, or each thread its own, where the copy engine cannot,
+  /// Stores the values before the activation: by TMA, or each thread its own, where TMA cannot,
   /// or where the slices of all columns would take shared memory from the operands.
   using SecondOutput = std::conditional_t<copies_second_output(Config), stagecraft::SecondOutput<Writer, SecondElement>,
                                           DirectSecondOutput<SecondElement, Config.transposes_d>>;
-  /// C is brought by the copy engine; if not, and the kernel adds it, each thread reads its own elements.
+  /// C is brought by TMA; if not, and the kernel adds it, each thread reads its own elements.
   static constexpr bool loads_c = copies_c(Config);
   using CInput = CInputPipeline<Writer, CElement>;  ///< brings C
   /// Brings A's scales, if they are floats. A group may begin at any row.

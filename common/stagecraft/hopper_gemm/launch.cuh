@@ -30,9 +30,9 @@ class TwinLaunch {
   using T = Twin<Config>;
 
  public:
-  /// Describes the matrices to the copy engine.
+  /// Describes the matrices to TMA.
   /// @param a, b, c  16-byte aligned; k a multiple of 8, and n too, unless the threads store C.
-  /// @throws TensorMapError for addresses and sizes that the copy engine cannot take.
+  /// @throws TensorMapError for addresses and sizes that TMA cannot take.
   TwinLaunch(const typename Config::Element* a, const typename Config::Element* b, __nv_bfloat16* c, int64_t m,
              int64_t n, int64_t k, const TwinLaunchOptions& options = {})
       : TwinLaunch(Config::swapped ? b : a, Config::swapped ? a : b, c, Config::swapped ? n : m,

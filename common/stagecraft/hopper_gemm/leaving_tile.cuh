@@ -22,7 +22,7 @@ __device__ __forceinline__ uint32_t rounded(float first, float second) {
 
 }  // namespace twin
 
-/// Stores a warp's part of C, where the copy engine cannot: rows of C start on boundaries of 2 bytes only.
+/// Stores a warp's part of C, where TMA cannot: rows of C start on boundaries of 2 bytes only.
 ///
 /// Called by a whole warp, which has written the slab. A row goes out as words of two elements, and one element alone
 /// at either end where the row starts off a 4-byte boundary.
@@ -144,7 +144,7 @@ class LeavingTile {
       }
     }
     if constexpr (Config::by_copy_engine) {
-      cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);  // the copy engine sees what this thread wrote
+      cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);  // TMA sees what this thread wrote
       __syncwarp();
       if (elected_) {
         const int2 corner{column_ + column, row_ + band * 64};

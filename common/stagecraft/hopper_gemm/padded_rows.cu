@@ -1,4 +1,4 @@
-// Rows that the copy engine can address, for matrices whose own it cannot.
+// Rows that TMA can address, for matrices whose own it cannot.
 #include <cuda_runtime.h>
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Rows that the copy engine can address, for matrices whose own it cannot.
+// Rows that TMA can address, for matrices whose own it cannot.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,7 +14,7 @@ namespace stagecraft {
 /// Copies of A and B whose rows start on boundaries of 128 bytes, with zeros behind each: they add nothing to a
 /// product.
 ///
-/// The copy engine takes rows on boundaries of 16 bytes only, so K must be a multiple of eight bf16 or 16 e4m3. For
+/// TMA takes rows on boundaries of 16 bytes only, so K must be a multiple of eight bf16 or 16 e4m3. For
 /// others, each product begins with these copies.
 class PaddedRows {
  public:

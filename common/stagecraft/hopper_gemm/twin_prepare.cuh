@@ -23,7 +23,7 @@ Launch prepare_of(const MatrixProduct& p, const TwinLaunchOptions& options) {
 }
 
 /// Prepares a product by a configuration, for the type of its operands.
-/// @throws TensorMapError for sizes that the copy engine cannot take.
+/// @throws TensorMapError for sizes that TMA cannot take.
 template <typename Config>
 Launch prepare(const MatrixProduct& p, const TwinLaunchOptions& options) {
   return p.type == OperandType::e4m3 ? prepare_of<Config, __nv_fp8_e4m3>(p, options)

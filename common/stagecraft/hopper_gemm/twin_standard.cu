@@ -1,4 +1,4 @@
-// Configurations for large products, and those that the copy engine cannot store, compiled.
+// Configurations for large products, and those that TMA cannot store, compiled.
 #include <cuda_runtime.h>
 
 #include "stagecraft/hopper_gemm/twin_prepare.cuh"

@@ -26,7 +26,7 @@ struct Described {
 /// TODO 4.
 void launch_describe(Described* described);
 
-/// TODO 4 to 6. The copy engine brings both tiles.
+/// TODO 4 to 6. TMA brings both tiles.
 void launch_multiply_tile(const __nv_bfloat16* a, const __nv_bfloat16* b, float* d);
 
 /// TODO 7. The same, but A comes as floats, which threads round to bf16 and write to shared memory.

@@ -135,7 +135,7 @@ std::string likely_mistake_of(const std::vector<float>& got, const NegativeProdu
   };
   const auto last = (operands.n - 1) / kTileN * kTileN;
   if (agrees([](int) { return 0.0; })) {
-    return ": all are 0, which is not an element of the product. The copy engine brings zeros beyond the last row of B";
+    return ": all are 0, which is not an element of the product. TMA brings zeros beyond the last row of B";
   }
   if (agrees([&](int row) { return operands.largest(row, [](int column) { return column < kTileN; }); })) {
     return ": these are the largest of the first 128 columns alone";

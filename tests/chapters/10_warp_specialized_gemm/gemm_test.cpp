@@ -135,7 +135,7 @@ TYPED_TEST(GemmTypes, GiveTheSameBitsTwice) {
 
 using GemmProducts = chapters::Tcgen05Test;
 
-// The bits that tf32 does not have are removed before the product: the copy engine rounds.
+// The bits that tf32 does not have are removed before the product: TMA rounds.
 TEST_F(GemmProducts, MultiplyFloatsAsTf32) {
   const int64_t k = 4;
   const std::vector<float> a{1 + 0x1p-11f + 0x1p-20f, 1 + 0x1p-13f, 0, 0}, b{1, 1, 1, 1};

@@ -74,7 +74,7 @@ void launch_complete_gemm(CompleteConfig config, const CompleteGemm& gemm);
 /// TODO 15. With C (m x n) = A (m x k) * B (n x k) transposed: D[r][c] becomes C[r][c] divided by the largest |element|
 /// of row r of C, in float and then rounded to bf16; a row of zeros stays one. n is a multiple of 8 and at most 256, k
 /// is a multiple of 8. Three roles on so many blocks at most: a warp has tiles copied into a ring, a second multiplies
-/// them into two accumulators that take turns, four more divide and have D stored by the copy engine. Everything of
+/// them into two accumulators that take turns, four more divide and have D stored by TMA. Everything of
 /// problem.cuh may be used.
 void launch_normalise_rows(const __nv_bfloat16* a, const __nv_bfloat16* b, __nv_bfloat16* d, int m, int n, int k,
                            int blocks);

@@ -1,4 +1,4 @@
-// Part one: an epilogue adds a bias and rounds, slice by slice, and the copy engine stores. N and K are multiples of 8.
+// Part one: an epilogue adds a bias and rounds, slice by slice, and TMA stores. N and K are multiples of 8.
 //
 //     nvcc -gencode arch=compute_100a,code=sm_100a -std=c++20 epilogue.cu && ./a.out [M N K]
 #include "harness/device.hpp"
