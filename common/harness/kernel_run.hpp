@@ -1,4 +1,4 @@
-// Waits for a kernel, but not for ever: on a chip, a kernel that hangs says nothing.
+// Waits for a kernel, but not forever: on a chip, a kernel that hangs says nothing.
 #pragma once
 
 #include <cuda_runtime_api.h>

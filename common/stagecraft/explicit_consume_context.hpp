@@ -16,7 +16,7 @@ namespace stagecraft {
 ///     if (lane_index() < kClusterSize) stage.arrive();
 ///
 /// It ends with the enclosing braces, on every exit, and does not arrive. The body must make sure that the barrier gets
-/// the arrivals that it counts, or the producer waits for ever one round later.
+/// the arrivals that it counts, or the producer waits forever one round later.
 /// Source: chapters/05_scopes.
 template <int NumStages>
 class [[nodiscard(

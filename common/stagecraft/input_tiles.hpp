@@ -75,7 +75,7 @@ class [[nodiscard(
 /// The scope in which the calling thread multiplies the tiles of a group stage: `auto tiles = consumer.acquire();`.
 ///
 /// It ends with the enclosing braces, on every exit, and only steps then: the MMAs must have been committed by
-/// `commit_mma()`, or the producer waits for ever one round later.
+/// `commit_mma()`, or the producer waits forever one round later.
 template <typename Pipeline>
 class [[nodiscard(
     "the tiles are read until the scope ends, so that the scope needs a name: "

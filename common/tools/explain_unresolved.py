@@ -155,7 +155,7 @@ def lesson(function: str, call: Call, program: Program) -> str:
         if message[2] == "dropped_without":
             return (f"{where}: error: this {handle}{acquired} is dropped without release() on some path.\n"
                     f"  On the path through this line the handle goes out of scope, or is overwritten, while it still owes its "
-                    f"release. At run\n  time the other role would wait for this stage for ever. Write "
+                    f"release. At run\n  time the other role would wait for this stage forever. Write "
                     f"std::move(stage).release() on this path too.\n"
                     f"  If every path releases: a handle cannot be followed through a function that is not inlined; "
                     f"make it __forceinline__.\n")

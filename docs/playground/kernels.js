@@ -32,7 +32,7 @@ const kernels = {
        outcome: {results: "right", reports: ["race"]}},
       {name: "Too many are counted", settings: {count: 64},
        question: "The barrier counts 64 arrivals, because the block has 64 threads. What happens in round 0?",
-       answer: "Only the 32 lanes of warp 0 arrive. Phase 0 never ends, and warp 1 waits for ever. The count is the number of "
+       answer: "Only the 32 lanes of warp 0 arrive. Phase 0 never ends, and warp 1 waits forever. The count is the number of "
          + "threads that arrive, not of those that take part.",
        outcome: {results: "none", reports: ["deadlock"]}},
       {name: "Parity 1 on a fresh barrier", settings: {parity: 3},
@@ -48,7 +48,7 @@ const kernels = {
       {name: "Two phases behind", settings: {block_barrier: 0},
        question: "Without the __syncthreads(), nothing holds the writer back. Can the reader miss a phase?",
        answer: "Yes. The writer goes through all rounds while the reader still waits for the first. Parity cannot distinguish phase "
-         + "0 from phase 2, so a reader that is two phases late sleeps, here for ever.",
+         + "0 from phase 2, so a reader that is two phases late sleeps, here forever.",
        outcome: {results: "none", reports: ["deadlock"]}},
     ],
   },

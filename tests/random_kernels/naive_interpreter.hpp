@@ -60,7 +60,7 @@ class Kernel {
  public:
   /// @param text  a module with one entry, of two 64-bit parameters
   explicit Kernel(const std::string& text);
-  /// Runs a grid. Throws Error, also if its threads wait for each other for ever.
+  /// Runs a grid. Throws Error, also if its threads wait for each other forever.
   void run(const Shape& shape, Buffers& buffers) const;
 
  private:
