@@ -124,12 +124,12 @@ def draw_run(run):
         chart.bars(waits, "rest")
         chart.bars([(stops, end)] if opened else [], "stuck")
     block = run["warps"][0]["block"]
-    for unit, name in (("copy engine", "TMA"), ("tensor core", "tensor core")):
-        work = [(operation["begin"], operation["end"]) for track in run["tracks"] if (track["unit"], track["block"]) == (unit, block)
+    for name in ("TMA", "tensor core"):
+        work = [(operation["begin"], operation["end"]) for track in run["tracks"] if (track["unit"], track["block"]) == (name, block)
                 for operation in track["operations"]]
         if work:
             chart.lane(name)
-            chart.bars(joined(work, pixel), "copying" if unit == "copy engine" else "read")
+            chart.bars(joined(work, pixel), "copying" if name == "TMA" else "read")
     drawn = "".join(chart.parts)
     legend = [(look, words) for look, words in (("full", "runs"), ("rest", "waits"), ("stuck", "waits to the end"), ("copying", "copies"),
                                                 ("read", "products")) if f'"{look}"' in drawn]
@@ -249,9 +249,9 @@ def draw_throttle(run):
 # ---- Slices and bulk groups ----------------------------------------------------------------------------------------------
 
 def draw_slices(run):
-    """The slices of the first warp in its two buffers: when it writes them, and when the copy engine has them."""
+    """The slices of the first warp in its two buffers: when it writes them, and when TMA has them."""
     buffers, shown = 2, 4
-    stores = [copy for copy in units(run, "copy engine") if copy["warp"] == 0][:shown]
+    stores = [copy for copy in units(run, "TMA") if copy["warp"] == 0][:shown]
     waits = [(wait["begin"], wait["end"]) for wait in run["warps"][0]["waits"] if wait["what"] == "its own copies"]
     first = next(step.cycle for step in steps(run) if step.kind == "pass" and step.warp == 0 and step.phase == 1)   # the sums are there
     chart = Chart(stores[-1]["end"] - first)

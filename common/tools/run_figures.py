@@ -218,7 +218,7 @@ def copies(run):
     found = []
     for track in run["tracks"]:
         for operation in track["operations"]:
-            if track["unit"] == "copy engine" and "target" in operation:
+            if track["unit"] == "TMA" and "target" in operation:
                 name, _, offset = operation["target"].partition("+")
                 barrier = run["barriers"][operation["barrier"]]
                 found.append((operation["begin"], track["block"], barrier["block"], name, int(offset or "0", 16), operation["bytes"],
@@ -320,7 +320,7 @@ def shared_parts(run):
     for track in run["tracks"]:
         for operation in track["operations"]:
             name, _, offset = operation.get("target", "").partition("+")
-            if name not in variables or track["unit"] != "copy engine" or "try_cancel" in operation["what"]:
+            if name not in variables or track["unit"] != "TMA" or "try_cancel" in operation["what"]:
                 continue
             code = run["places"][operation["place"]]["code"]
             what = next((operand for operand, pattern in COPIED if pattern.search(code)), "rows")

@@ -1,4 +1,4 @@
-// Threads write rows into two buffers in shared memory, and one of them has each stored by the copy engine.
+// Threads write rows into two buffers in shared memory, and one of them has each stored by TMA.
 #include "gallery.hpp"
 #include "stagecraft/bulk_copy.hpp"
 #include "stagecraft/warp.hpp"

@@ -317,7 +317,7 @@ class FigureTest(unittest.TestCase):
     def test_what_copies_fill_has_the_operand_of_their_line(self):
         code = ["stage.load_a(a, k);", "copy_tile(stage.tile().b, b, k);", "copy_tile(sfa, scales);", "copy_bulk(tile[0], in);"]
         operations = [{"place": number, "target": f"tiles+0x{number * 64:x}", "bytes": 64, "what": "cp.async.bulk"} for number in range(4)]
-        run = {"places": [{"code": line} for line in code], "tracks": [{"unit": "copy engine", "operations": operations}],
+        run = {"places": [{"code": line} for line in code], "tracks": [{"unit": "TMA", "operations": operations}],
                "shared": {"variables": [{"name": "tiles", "offset": 1024, "bytes": 0}]}}
         self.assertEqual(run_figures.shared_parts(run),
                          [(1024, 64, "A"), (1088, 64, "B"), (1152, 64, "scale factors"), (1216, 64, "rows")])

@@ -66,7 +66,7 @@ class ViewerTest(unittest.TestCase):
         self.open(RIGHT)
         self.assertEqual(self.browser.text("h1"), "sum_rows<2>")
         labels = self.labels()
-        for lane in ("produce (warp 0)", "consume (warp 1)", "copy engine", "stage 0", "full[0]", "empty[0]"):
+        for lane in ("produce (warp 0)", "consume (warp 1)", "TMA", "stage 0", "full[0]", "empty[0]"):
             self.assertIn(lane, labels)
         self.assertNotIn("hangs", self.browser.text("header"))
 

@@ -21,7 +21,7 @@ class Preparation {
   }
 
   Run finish() {
-    add_tracks(timeline_.copies(), "copy engine");
+    add_tracks(timeline_.copies(), "TMA");
     add_tracks(timeline_.multiplications(), "tensor core");
     for (const OperationSpan& arrival : timeline_.arrivals()) {
       run_.arrival_places.push_back(place(arrival.pc));

@@ -39,7 +39,7 @@ struct RunWarp {
 /// Operations of a unit that do not overlap. Copies overlap: they have as many tracks as they need.
 struct RunTrack {
   uint32_t block = 0;
-  std::string unit;  ///< "copy engine", "tensor core"
+  std::string unit;  ///< "TMA", "tensor core"
   struct Operation {
     const OperationSpan* span;
     int32_t place;

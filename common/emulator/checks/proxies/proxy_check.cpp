@@ -58,7 +58,7 @@ bool is_allocation(const machine::Kernel& kernel, const PastAccess& write) {
 
 bool has_layout(const MatrixRead* matrix) { return matrix != nullptr && matrix->layout != SharedLayout::unknown; }
 
-/// Whether the first range of a matrix was written by copies with the layout of its descriptor. The copy engine takes
+/// Whether the first range of a matrix was written by copies with the layout of its descriptor. TMA takes
 /// the pattern from the bits of the address, wherever in it a tile begins (PTX ISA, "Swizzling modes": the base offset
 /// of a copy follows from its destination), as the tensor core does with base offset 0.
 bool is_copied_as_read(const ClusterRecord& cluster, const AsyncOperation& operation, const MatrixRead& matrix) {
@@ -192,7 +192,7 @@ void ProxyCheck::report_fence(const ClusterRecord& cluster, const PastAccess& be
   finding.details.push_back(
       was_read ? "a barrier orders the threads; but the response is written through the asynchronous proxy, and PTX's "
                  "example of a request has a fence between the two proxies as well"
-               : "a barrier orders the threads; but the copy engine and the tensor core access shared memory through "
+               : "a barrier orders the threads; but TMA and the tensor core access shared memory through "
                  "the asynchronous proxy, and what threads write is visible there only after the fence");
   if (!was_read && is_allocation(kernel, before)) {
     finding.details.push_back("that is the store of tcgen05.alloc, which PTX calls a weak one, as threads make them");

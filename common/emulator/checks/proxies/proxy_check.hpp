@@ -2,7 +2,7 @@
 //
 //   - what threads have written was made visible to the operation's proxy by a fence (missing proxy fence);
 //   - where the operation says so, which is true of the responses of cluster launch control, a fence also after reads;
-//   - the tensor core sees a tile as the copy engine has laid it out (swizzle mismatch, misaligned tile).
+//   - the tensor core sees a tile as TMA has laid it out (swizzle mismatch, misaligned tile).
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // The fences that make what threads did visible to the asynchronous units: fence.proxy.async.
 //
-// A thread's loads and stores access shared memory through the generic proxy; the copy engine and the tensor core use
+// A thread's loads and stores access shared memory through the generic proxy; TMA and the tensor core use
 // the asynchronous one. A write through one proxy is visible through the other when a fence is executed between them on
 // the path that orders them (PTX ISA, "Causality order"): after the write, by a thread that knows of it, and before the
 // operation is issued, so that the issuing thread knows of the fence. The usual place is the writing thread, before the

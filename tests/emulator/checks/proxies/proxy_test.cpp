@@ -6,7 +6,7 @@ namespace {
 
 using ProxyTest = RaceTest;
 
-// Each thread writes a word; thread 0 has the copy engine store them.
+// Each thread writes a word; thread 0 has TMA store them.
 const std::string kStore = R"(st.shared.u32 [%own], %thread;
 fence.proxy.async.shared::cta;
 bar.sync 0;
