@@ -133,7 +133,12 @@ void print_failure(const testing::TestPartResult& result) {
   if (std::regex_search(message, match, equal, first_match) || std::regex_search(message, match, near, first_match)) {
     const bool is_near = match.size() > 5;
     std::string line = match[2].matched ? match.str(1) + " is " + match.str(2) : match.str(1);
-    if (match.str(2).find("nan") != std::string::npos) line += ", which memory holds before anybody writes,";
+    // Results are poisoned with bits that are a negative NaN; one that a kernel computes is positive.
+    if (match.str(2).find("-nan") != std::string::npos) {
+      line += ", which memory holds before anybody writes,";
+    } else if (match.str(2).find("nan") != std::string::npos) {
+      line += ", which the kernel has computed,";
+    }
     line += " and should be " + match.str(match[4].matched ? 4 : 3);
     if (is_near) line += ", with an error of " + match.str(5) + " at most";
     message = line + match.suffix().str();

@@ -11,15 +11,15 @@
 #include "harness/comparison.hpp"
 #include "harness/device_buffer.hpp"
 #include "harness/kernel_run.hpp"
+#include "harness/product_mistakes.hpp"
 #include "harness/random.hpp"
 #include "harness/reference_product.hpp"
 #include "launches.hpp"
-#include "product_mistakes.hpp"
 
-using stagecraft::chapters::likely_mistake;
 using stagecraft::harness::Comparison;
 using stagecraft::harness::DeviceBuffer;
 using stagecraft::harness::finish_kernel;
+using stagecraft::harness::likely_mistake;
 using stagecraft::harness::ProductTolerance;
 using stagecraft::harness::random_values;
 using stagecraft::harness::reference_product;

@@ -10,17 +10,13 @@
 #include "harness/comparison.hpp"
 #include "harness/device_buffer.hpp"
 #include "harness/kernel_run.hpp"
+#include "harness/product_mistakes.hpp"
 #include "harness/random.hpp"
 #include "harness/reference_product.hpp"
 #include "launches.hpp"
 #include "tcgen05_test.hpp"
 
-using stagecraft::harness::Comparison;
-using stagecraft::harness::DeviceBuffer;
-using stagecraft::harness::finish_kernel;
-using stagecraft::harness::Random;
-using stagecraft::harness::random_values;
-using stagecraft::harness::reference_product;
+using namespace stagecraft::harness;
 
 namespace {
 
@@ -67,58 +63,21 @@ TEST_F(Chapter08, Todo4TheDescriptorSaysWhereTheTileIs) {
                                          "pattern of its swizzle does";
 }
 
-/// A times B transposed, of `columns` columns from `first` on only, times `factor`.
-std::vector<double> product_of(const std::vector<Element>& a, const std::vector<Element>& b, int first, int columns,
-                               double factor) {
-  std::vector<double> product(kM * kN);
-  for (int row = 0; row < kM; ++row) {
-    for (int column = 0; column < kN; ++column) {
-      double sum = 0;
-      for (int i = first; i < first + columns; ++i) {
-        sum += double{static_cast<float>(a[row * kK + i])} * double{static_cast<float>(b[column * kK + i])};
-      }
-      product[row * kN + column] = factor * sum;
-    }
-  }
-  return product;
-}
-
-/// Checks every element of a product; mistakes that affect all of them are named.
-void check_product(const std::vector<float>& got, const std::vector<Element>& a, const std::vector<Element>& b) {
-  const auto compare_with = [&](const std::vector<double>& reference) {
-    return stagecraft::harness::compare<float>(got, reference, {.k = kK, .output_epsilon = 0x1p-24});
-  };
+/// Checks every element of a product.
+/// @param also  mistakes, as for `likely_mistake`.
+void check_product(const std::vector<float>& got, const std::vector<Element>& a, const std::vector<Element>& b,
+                   const std::vector<WrongEpilogue>& also = {}) {
+  const ProductTolerance tolerance{.k = kK, .output_epsilon = 0x1p-24};
   const std::vector<double> expected = reference_product<Element>(a, b, kM, kN, kK);
-  const Comparison found = compare_with(expected);
+  const Comparison found = stagecraft::harness::compare<float>(got, expected, tolerance);
   if (found.wrong == 0) return;
-  constexpr int kSlice = 16, kSlices = kK / kSlice;
-  std::vector<double> in_steps_of_half_a_slice(kM * kN), first_columns_repeated = expected;
-  for (int slice = 0; slice < kSlices; ++slice) {
-    const std::vector<double> part = product_of(a, b, slice * kSlice / 2, kSlice, 1);
-    for (size_t i = 0; i < part.size(); ++i) in_steps_of_half_a_slice[i] += part[i];
-  }
-  for (size_t i = 0; i < expected.size(); ++i) first_columns_repeated[i] = expected[i / kN * kN + i % kN % 32];
-  const struct {
-    const char* what;
-    std::vector<double> product;
-  } guesses[] = {
-      {"D is the product of the first 16 columns, four times over. Every MMA has read the same slice of K",
-       product_of(a, b, 0, kSlice, kSlices)},
-      {"D is the product of the last 16 columns. Every MMA has overwritten what the one before it made",
-       product_of(a, b, kK - kSlice, kSlice, 1)},
-      {"D is the product of the first 16 columns alone. One MMA takes 16 of the 64 columns of a tile",
-       product_of(a, b, 0, kSlice, 1)},
-      {"each MMA has begun 16 bytes after the one before it. A slice is 16 columns of two bytes",
-       in_steps_of_half_a_slice},
-      {"columns 0 to 31 of D are repeated. Does each load begin at a column of its own?", first_columns_repeated},
-  };
-  std::string hint;
-  for (const auto& [what, product] : guesses) {
-    if (hint.empty() && compare_with(product).wrong == 0) hint = std::string(": ") + what;
-  }
-  FAIL() << found.wrong << " of " << got.size() << " elements of D are wrong" << hint << "\nthe worst is D["
-         << found.worst / kN << "][" << found.worst % kN << "] = " << got[found.worst] << ", which should be "
-         << expected[found.worst] << " (seed " << fresh_seed() << ")";
+  FAIL() << found.wrong << " of " << got.size() << " elements of D are wrong"
+         << likely_mistake<float, Element>(
+                got, expected, a, b,
+                {.m = kM, .n = kN, .k = kK, .tile_m = kM, .tile_n = kN, .tile_k = kK, .result = 'D'}, tolerance,
+                TheSum{}, also)
+         << "\nthe worst is D[" << found.worst / kN << "][" << found.worst % kN << "] = " << got[found.worst]
+         << ", which should be " << expected[found.worst] << " (seed " << fresh_seed() << ")";
 }
 
 TEST_F(Chapter08, Todo4To6ATileOnTheTensorCore) {
@@ -140,9 +99,20 @@ TEST_F(Chapter08, Todo7AnOperandThatThreadsWrite) {
   d.poison();
   launch_multiply_rounded(a_there.data(), b_there.data(), d.data());
   finish_kernel("multiply_rounded");
-  std::vector<Element> rounded(a.size());
-  for (size_t i = 0; i < a.size(); ++i) rounded[i] = Element(a[i]);
-  check_product(d.to_host(), rounded, b);
+  std::vector<Element> rounded(a.size()), cut_off(a.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    rounded[i] = Element(a[i]);
+    cut_off[i] = __float2bfloat16_rz(a[i]);
+  }
+  const auto from_cut_off = [&](const Guess&, int row, int column) {
+    double sum = 0;
+    for (int k = 0; k < kK; ++k) {
+      sum += double{static_cast<float>(cut_off[row * kK + k])} * static_cast<float>(b[column * kK + k]);
+    }
+    return sum;
+  };
+  check_product(d.to_host(), rounded, b,
+                {{"the elements of A are cut off towards zero, and should be rounded to nearest", from_cut_off}});
 }
 
 }  // namespace

@@ -12,17 +12,12 @@
 #include "harness/device.hpp"
 #include "harness/device_buffer.hpp"
 #include "harness/kernel_run.hpp"
+#include "harness/product_mistakes.hpp"
 #include "harness/random.hpp"
 #include "harness/reference_product.hpp"
 #include "launches.hpp"
 
-using stagecraft::harness::Comparison;
-using stagecraft::harness::current_device;
-using stagecraft::harness::DeviceBuffer;
-using stagecraft::harness::finish_kernel;
-using stagecraft::harness::Random;
-using stagecraft::harness::reason_without_tcgen05;
-using stagecraft::harness::reference_product;
+using namespace stagecraft::harness;
 
 namespace {
 
@@ -38,17 +33,6 @@ std::vector<float> random_tf32(size_t count, uint64_t seed) {
   std::vector<float> values(count);
   for (float& value : values) value = std::floor(random.uniform() * 0x1p10f) * 0x1p-10f;
   return values;
-}
-
-/// A matrix in which step s of K has become what step `step_for(s)` is, and 0 where there is no such step.
-std::vector<float> rearranged(const std::vector<float>& matrix, int k, const std::function<int(int)>& step_for) {
-  std::vector<float> result(matrix.size());
-  for (size_t i = 0; i < matrix.size(); ++i) {
-    const int column = static_cast<int>(i % k);
-    const int from = step_for(column / kTileK) * kTileK + column % kTileK;
-    if (from < k) result[i] = matrix[i - column + from];
-  }
-  return result;
 }
 
 /// A problem, its operands on the device, and the check of its result.
@@ -71,25 +55,22 @@ class Product {
   const float* b() const { return b_there_.data(); }
   float* c() const { return c_.data(); }
 
-  /// Every element, after the kernel; mistakes that affect all elements are named.
+  /// Every element, after the kernel; usual mistakes are named.
   void check() const {
     const std::vector<float> got = c_.to_host();
     const std::vector<double> expected = reference_product<float>(a_, b_, m_, n_, k_);
-    const Comparison found = compare_with(got, expected);
+    const ProductTolerance tolerance{.k = static_cast<size_t>(k_), .output_epsilon = 0x1p-24};
+    const Comparison found = compare<float>(got, expected, tolerance);
     if (found.wrong == 0) return;
     FAIL() << found.wrong << " of " << got.size() << " elements of C are wrong, M x N x K = " << m_ << " x " << n_
-           << " x " << k_ << ", groups of " << k_group_size_ << hint(got) << "\nthe worst is C[" << found.worst / n_
-           << "][" << found.worst % n_ << "] = " << got[found.worst] << ", which should be " << expected[found.worst]
-           << " (seed " << fresh_seed() << ")";
+           << " x " << k_ << ", groups of " << k_group_size_ << hint(got, expected, tolerance) << "\nthe worst is C["
+           << found.worst / n_ << "][" << found.worst % n_ << "] = " << got[found.worst] << ", which should be "
+           << expected[found.worst] << " (seed " << fresh_seed() << ")";
   }
 
  private:
-  Comparison compare_with(const std::vector<float>& got, const std::vector<double>& reference) const {
-    return stagecraft::harness::compare<float>(got, reference,
-                                               {.k = static_cast<size_t>(k_), .output_epsilon = 0x1p-24});
-  }
-
-  std::string hint(const std::vector<float>& got) const {
+  std::string hint(const std::vector<float>& got, const std::vector<double>& product,
+                   const ProductTolerance& tolerance) const {
     struct Mistake {
       const char* columns;  // where the tiles of step `step` of `group` seem to come from
       std::function<int(int group, int step)> step_of_k;
@@ -98,22 +79,30 @@ class Product {
                                 {"group", [](int group, int) { return group; }},
                                 {"step", [](int, int step) { return step; }},
                                 {"group * KGroupSize", [this](int group, int) { return group * k_group_size_; }}};
-    for (const Mistake& mistake : mistakes) {
-      const auto step_for = [&](int s) { return mistake.step_of_k(s / k_group_size_, s % k_group_size_); };
-      const auto reference =
-          reference_product<float>(rearranged(a_, k_, step_for), rearranged(b_, k_, step_for), m_, n_, k_);
-      if (compare_with(got, reference).wrong == 0) {
-        return std::string("\nfor step `step` of group `group` the tiles at column (") + mistake.columns +
-               ") * kTileK came. How many steps of K are in the groups before it?";
-      }
+    std::vector<WrongEpilogue> also;
+    for (const auto& [columns, step_of_k] : mistakes) {
+      also.push_back({std::string("for step `step` of group `group` the tiles at column (") + columns +
+                          ") * kTileK came. How many steps of K are in the groups before it?",
+                      [this, step_of_k](const Guess&, int row, int column) {
+                        double sum = 0;
+                        for (int k = 0; k < k_; ++k) {
+                          const int step = k / kTileK, from = step_of_k(step / k_group_size_, step % k_group_size_);
+                          const int of_k = from * kTileK + k % kTileK;
+                          if (of_k < k_) sum += double{a_[size_t(row) * k_ + of_k]} * b_[size_t(column) * k_ + of_k];
+                        }
+                        return sum;
+                      }});
     }
-    const int last = (k_ - 1) / kTileK / k_group_size_ * k_group_size_;  // the first step of the last group
-    const auto only_last = [&](int s) { return s >= last ? s : k_; };    // the others: where there is nothing
-    const auto reference = reference_product<float>(rearranged(a_, k_, only_last), b_, m_, n_, k_);
-    if (compare_with(got, reference).wrong == 0) {
-      return "\nC is the product of the last group. Each group has overwritten what those before it made";
-    }
-    return "";
+    return likely_mistake<float, float>(got, product, a_, b_,
+                                        {.m = m_,
+                                         .n = n_,
+                                         .k = k_,
+                                         .tile_m = kTileM,
+                                         .tile_n = kTileN,
+                                         .tile_k = kTileK,
+                                         .mma_k = 8,
+                                         .k_group = k_group_size_},
+                                        tolerance, TheSum{}, also);
   }
 
   int m_, n_, k_, k_group_size_;

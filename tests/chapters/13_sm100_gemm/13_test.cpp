@@ -12,18 +12,14 @@
 #include "elapsed.hpp"
 #include "harness/device_buffer.hpp"
 #include "harness/kernel_run.hpp"
+#include "harness/product_mistakes.hpp"
 #include "harness/random.hpp"
 #include "harness/reference_product.hpp"
 #include "launches.hpp"
 #include "modelled_time.hpp"
-#include "product_mistakes.hpp"
 #include "tcgen05_test.hpp"
 
 using namespace stagecraft::harness;
-using stagecraft::chapters::agrees;
-using stagecraft::chapters::Guess;
-using stagecraft::chapters::likely_mistake;
-using stagecraft::chapters::ProductShape;
 
 namespace {
 
@@ -155,34 +151,23 @@ struct Operands {
   }
 };
 
-/// Another epilogue, that of a usual mistake.
-struct WrongEpilogue {
-  const char* what;
-  std::function<double(const Guess& sum, int row, int column)> of_sums;
-};
-
 /// Compares every element of D.
 /// @param of_sums   what the epilogue makes of the sums, as for `likely_mistake`.
 /// @param rounding  half a unit in the last place of D's type, at 1; `absolute` for what is smaller.
 template <typename Element, typename OfSums>
-void expect_result(const std::vector<Element>& d, const Operands& operands, const ProductShape& shape,
-                   const OfSums& of_sums, double rounding, double absolute,
-                   const std::vector<WrongEpilogue>& wrong = {}) {
+void expect_result(const std::vector<Element>& d, const Operands& operands, ProductShape shape, const OfSums& of_sums,
+                   double rounding, double absolute, const std::vector<WrongEpilogue>& wrong = {}) {
+  shape.result = 'D';
   const int columns = static_cast<int>(d.size()) / shape.m;
   const auto tolerance = [&](double wanted) { return std::abs(wanted) * rounding + absolute; };
   const Guess sum = [&](int row, int column) { return operands.product[size_t(row) * shape.n + column]; };
   std::vector<double> right(d.size());
   for (size_t i = 0; i < d.size(); ++i) right[i] = of_sums(sum, int(i) / columns, int(i) % columns);
-  const auto mistake = [&]() -> std::string {
-    for (const auto& [what, of_sums_then] : wrong) {
-      if (agrees<Element>(d, columns, tolerance, sum, of_sums_then)) return std::string(": ") + what;
-    }
-    return likely_mistake<Element, Bf16>(d, right, operands.a, operands.b, shape, tolerance, of_sums);
-  };
   for (size_t i = 0; i < d.size(); ++i) {
     ASSERT_NEAR(static_cast<float>(d[i]), right[i], tolerance(right[i]))
         << "D[" << i / columns << "][" << i % columns << "] of " << shape.m << " x " << columns << ", seed "
-        << operands.seed << mistake();
+        << operands.seed
+        << likely_mistake<Element, Bf16>(d, operands.product, operands.a, operands.b, shape, tolerance, of_sums, wrong);
   }
 }
 

@@ -14,9 +14,9 @@
 #include "harness/block_scaling.hpp"
 #include "harness/device_buffer.hpp"
 #include "harness/kernel_run.hpp"
+#include "harness/product_mistakes.hpp"
 #include "harness/random.hpp"
 #include "launches.hpp"
-#include "product_mistakes.hpp"
 #include "tcgen05_test.hpp"
 
 using namespace stagecraft;
@@ -229,27 +229,19 @@ void expect_own_scale_factors() {
 
 // ---- What a wrong product is ----------------------------------------------------------------------------------------
 
-/// A matrix, and for each of its elements the scale that belongs to it.
+/// A matrix, and for each of its elements the scale that belongs to it, row-major.
 struct ScaledOperand {
-  int rows, k;
-  std::vector<double> elements, scales;  // row-major
+  std::vector<double> elements, scales;
+  int block;  // along K
 
-  /// The matrix with other scales: `scale(row, k)` for each element.
-  template <typename Scale>
-  std::vector<double> scaled_by(const Scale& scale) const {
-    std::vector<double> values(elements.size());
-    for (int i = 0; i < static_cast<int>(values.size()); ++i) values[i] = elements[i] * scale(i / k, i % k);
-    return values;
-  }
-  double scale(int row, int column) const { return scales[size_t(row) * k + column]; }
+  ScaledValues view() const { return {elements, scales, block}; }
 };
 
 template <typename Type>
 ScaledOperand parts_of(const BlockScaledMatrix& matrix) {
   constexpr size_t kPerByte = element_bits<typename Type::Element> == 4 ? 2 : 1;
   const size_t count = matrix.rows * matrix.columns;
-  ScaledOperand parts{static_cast<int>(matrix.rows), static_cast<int>(matrix.columns), std::vector<double>(count),
-                      std::vector<double>(count)};
+  ScaledOperand parts{std::vector<double>(count), std::vector<double>(count), Type::block};
   for (size_t i = 0; i < count; ++i) {
     const auto row = static_cast<uint32_t>(i / matrix.columns);
     const auto block = static_cast<uint32_t>(i % matrix.columns / Type::block);
@@ -263,8 +255,7 @@ ScaledOperand parts_of(const BlockScaledMatrix& matrix) {
 
 ScaledOperand parts_of(const BlockwiseMatrix& matrix, size_t block_rows) {
   const size_t count = matrix.rows * matrix.columns;
-  ScaledOperand parts{static_cast<int>(matrix.rows), static_cast<int>(matrix.columns), std::vector<double>(count),
-                      std::vector<double>(count)};
+  ScaledOperand parts{std::vector<double>(count), std::vector<double>(count), 128};
   for (size_t i = 0; i < count; ++i) {
     const size_t row = i / matrix.columns, k_tile = i % matrix.columns / 128;
     parts.elements[i] = number_of<__nv_fp8_e4m3>(matrix.elements[i]);
@@ -273,47 +264,31 @@ ScaledOperand parts_of(const BlockwiseMatrix& matrix, size_t block_rows) {
   return parts;
 }
 
-/// Where usual mistakes take scales from.
-struct WrongScales {
-  const char* what;
-  std::function<double(const ScaledOperand& of, int row, int k)> scale;
-};
-
-/// What C is, where it has the right elements and wrong scales, or is wrong as any product can be; or which tiles are
-/// wrong.
+/// `explain_product` for products of scaled operands.
+/// @param of_a, of_b   the values of A and B.
 /// @param extra_units  as for `compare_scaled`.
-std::string likely_mistake_of(const std::vector<float>& c, const ScaledProduct& reference, const ScaledOperand& a,
-                              const ScaledOperand& b, const chapters::ProductShape& shape, double extra_units) {
-  const auto is_product = [&](const std::vector<double>& of_a, const std::vector<double>& of_b) {
-    const ScaledProduct product = scaled_product(of_a, of_b, a.rows, b.rows, a.k);
-    return compare_scaled(c, product, a.k, shape.mma_k, extra_units).wrong == 0;
-  };
-  const auto right = [](const ScaledOperand& of, int row, int k) { return of.scale(row, k); };
-  const auto scaled = [](const ScaledOperand& operand, const auto& scale) {
-    return operand.scaled_by([&](int row, int k) { return scale(operand, row, k); });
-  };
-  const auto wrong_scales_with = [&](int tile_rows) -> std::vector<WrongScales> {
-    return {{"not applied", [](const ScaledOperand&, int, int) { return 1.0; }},
-            {"those of the first k-tile, for each k-tile",
-             [&](const ScaledOperand& of, int row, int k) { return of.scale(row, k % shape.tile_k); }},
-            {"those of the first tile's rows, for each tile of C",
-             [=](const ScaledOperand& of, int row, int k) { return of.scale(row % tile_rows, k); }},
-            {"those of the first row of each tile, for all of its rows",
-             [=](const ScaledOperand& of, int row, int k) { return of.scale(row / tile_rows * tile_rows, k); }}};
-  };
-  const std::vector<double> right_a = scaled(a, right), right_b = scaled(b, right);
-  for (const auto& [what, scale] : wrong_scales_with(shape.tile_m)) {
-    if (is_product(scaled(a, scale), right_b)) return std::string(": the scales of A are ") + what;
-  }
-  for (const auto& [what, scale] : wrong_scales_with(shape.tile_n)) {
-    if (is_product(right_a, scaled(b, scale))) return std::string(": the scales of B are ") + what;
-    if (is_product(scaled(a, scale), scaled(b, scale))) return std::string(": the scales of A and B are ") + what;
-  }
+std::string likely_mistake_of(const std::vector<float>& c, const ScaledProduct& reference,
+                              const std::vector<double>& of_a, const std::vector<double>& of_b, const ScaledOperand& a,
+                              const ScaledOperand& b, const ProductShape& shape, double extra_units) {
   const double largest = *std::max_element(reference.magnitude.begin(), reference.magnitude.end());
-  const double instructions = std::ceil(static_cast<double>(a.k) / shape.mma_k);
-  const double allowed = largest * 0x1p-23 * instructions * (1 + (shape.mma_k + 1) / 2.0 + extra_units);
-  return chapters::likely_mistake<float, double>(c, reference.exact, right_a, right_b, shape,
-                                                 [=](double) { return allowed; });
+  const double instructions = std::ceil(static_cast<double>(shape.k) / shape.mma_k);
+  const double unit = 0x1p-23 * instructions * (1 + (shape.mma_k + 1) / 2.0 + extra_units);
+  const ScaledValues scaled_a = a.view(), scaled_b = b.view();
+  const std::vector<double> got = wide_all<float>(c);
+  return explain_product({.shape = shape,
+                          .a = of_a,
+                          .b = of_b,
+                          .sums = reference.exact,
+                          .got = got,
+                          .allowed =
+                              [&](double value, int row, int column) {
+                                // Wrong scales may make an element of any size.
+                                return unit * std::max({reference.magnitude[size_t(row) * shape.n + column],
+                                                        8 * std::abs(value), largest * 0x1p-6});
+                              },
+                          .of_sums = {},
+                          .scaled_a = &scaled_a,
+                          .scaled_b = &scaled_b});
 }
 
 /// Fresh random operands through the answer's kernel; every element must be right.
@@ -327,16 +302,17 @@ void expect_product(size_t m, size_t n, size_t k, int blocks) {
   constexpr int kElementBits = element_bits<typename Type::Element>;
   const Comparison found = compare_scaled(c, reference, k, 256 / kElementBits);
   if (found.wrong == 0) return;
-  const chapters::ProductShape shape{.m = static_cast<int>(m),
-                                     .n = static_cast<int>(n),
-                                     .k = static_cast<int>(k),
-                                     .tile_m = 128,
-                                     .tile_n = Tested<Type>::kind == Kind::nvfp4 ? 256 : 128,
-                                     .tile_k = 1024 / kElementBits,
-                                     .mma_k = 256 / kElementBits};
+  const ProductShape shape{.m = static_cast<int>(m),
+                           .n = static_cast<int>(n),
+                           .k = static_cast<int>(k),
+                           .tile_m = 128,
+                           .tile_n = Tested<Type>::kind == Kind::nvfp4 ? 256 : 128,
+                           .tile_k = 1024 / kElementBits,
+                           .mma_k = 256 / kElementBits};
   FAIL() << Tested<Type>::name << ", C of " << m << " x " << n << " x " << k << " on " << blocks << " block(s), seed "
          << seed << ": " << found.wrong << " of " << c.size() << " elements are wrong"
-         << likely_mistake_of(c, reference, parts_of<Type>(a), parts_of<Type>(b), shape, /*extra_units=*/0)
+         << likely_mistake_of(c, reference, a.values, b.values, parts_of<Type>(a), parts_of<Type>(b), shape,
+                              /*extra_units=*/0)
          << "\nfor example C[" << found.worst / n << "][" << found.worst % n << "] = " << c[found.worst]
          << ", which should be " << reference.exact[found.worst];
 }
@@ -384,16 +360,17 @@ void expect_blockwise_product(size_t m, size_t n, size_t k, int blocks) {
   const ScaledProduct reference = scaled_product(a.values, b.values, m, n, k);
   const Comparison found = compare_scaled(c, reference, k, /*mma_k=*/32, /*extra_units=*/1);
   if (found.wrong == 0) return;
-  const chapters::ProductShape shape{.m = static_cast<int>(m),
-                                     .n = static_cast<int>(n),
-                                     .k = static_cast<int>(k),
-                                     .tile_m = 128,
-                                     .tile_n = 128,
-                                     .tile_k = 128,
-                                     .mma_k = 32};
+  const ProductShape shape{.m = static_cast<int>(m),
+                           .n = static_cast<int>(n),
+                           .k = static_cast<int>(k),
+                           .tile_m = 128,
+                           .tile_n = 128,
+                           .tile_k = 128,
+                           .mma_k = 32};
   FAIL() << "blockwise, C of " << m << " x " << n << " x " << k << " on " << blocks << " block(s), seed " << seed
          << ": " << found.wrong << " of " << c.size() << " elements are wrong"
-         << likely_mistake_of(c, reference, parts_of(a, 1), parts_of(b, 128), shape, /*extra_units=*/1)
+         << likely_mistake_of(c, reference, a.values, b.values, parts_of(a, 1), parts_of(b, 128), shape,
+                              /*extra_units=*/1)
          << "\nfor example C[" << found.worst / n << "][" << found.worst % n << "] = " << c[found.worst]
          << ", which should be " << reference.exact[found.worst];
 }

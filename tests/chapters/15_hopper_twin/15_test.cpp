@@ -12,16 +12,12 @@
 #include "harness/device.hpp"
 #include "harness/device_buffer.hpp"
 #include "harness/kernel_run.hpp"
+#include "harness/product_mistakes.hpp"
 #include "harness/random.hpp"
 #include "harness/reference_product.hpp"
 #include "launches.hpp"
-#include "product_mistakes.hpp"
 
 using namespace stagecraft::harness;
-using stagecraft::chapters::agrees;
-using stagecraft::chapters::Guess;
-using stagecraft::chapters::likely_mistake;
-using stagecraft::chapters::ProductShape;
 
 namespace {
 
@@ -47,22 +43,15 @@ constexpr double kKnownTolerance = 1e-3;
 /// What the sums of `times` products of two tiles are, if a usual mistake makes just these.
 std::string mistake_of_a_product(const std::vector<float>& got, const std::vector<double>& product,
                                  const std::vector<Bf16>& a, const std::vector<Bf16>& b, int times) {
-  const auto tolerance = [](double) { return kKnownTolerance; };
-  const auto of_sums = [&](const Guess& sum, int row, int column) { return times * sum(row, column); };
-  const Guess right = [&](int row, int column) { return product[row * 64 + column]; };
-  if (times > 1 && agrees<float>(got, 64, tolerance, right)) {
-    return ": they are those of one product. Which products overwrite the sums, and which add to them?";
-  }
   // A thread has 32 sums of its row and of the row eight below it, which held its index.
-  const auto with_index = [&](const Guess& sum, int row, int column) {
+  const auto with_index = [times](const Guess& sum, int row, int column) {
     return row / 16 * 32 + row % 8 * 4 + column % 8 / 2 + times * sum(row, column);
   };
-  if (agrees<float>(got, 64, tolerance, right, with_index)) {
-    return ": what the registers held before has been added to. Which product overwrites it?";
-  }
-  std::vector<double> expected = product;
-  for (double& sum : expected) sum *= times;
-  return likely_mistake<float, Bf16>(got, expected, a, b, {64, 64, 64, 64, 64, 64}, tolerance, of_sums);
+  return likely_mistake<float, Bf16>(
+      got, product, a, b, {64, 64, 64, 64, 64, 64}, [](double) { return kKnownTolerance; },
+      [times](const Guess& sum, int row, int column) { return times * sum(row, column); },
+      {{"they are those of one product. Which products overwrite the sums, and which add to them?", TheSum{}},
+       {"what the registers held before has been added to. Which product overwrites it?", with_index}});
 }
 
 TEST_F(Chapter15, Todo1AWarpgroupMultipliesIntoItsRegisters) {
@@ -156,19 +145,21 @@ void expect_product(TwinKernel kernel, int m, int n, int k, int clusters) {
   launch_gemm(kernel, there_a.data(), there_b.data(), there_bias.data(), there_d.data(), m, n, k, clusters);
   finish_kernel("gemm");
   const std::vector<Bf16> d = there_d.to_host();
-  std::vector<double> reference = reference_product<Bf16>(a, b, m, n, k);
+  const std::vector<double> product = reference_product<Bf16>(a, b, m, n, k);
+  std::vector<double> reference = product;
   for (size_t i = 0; i < reference.size(); ++i) reference[i] += bias[i % n];
   const ProductTolerance tolerance{.k = static_cast<size_t>(k)};
   const Comparison found = compare<Bf16>(d, reference, tolerance);
   if (found.wrong == 0) return;
   const float worst = static_cast<float>(d[found.worst]);
-  const ProductShape shape{m, n, k, kernel == TwinKernel::ping_pong ? 64 : 128, 128, 64};
+  ProductShape shape{m, n, k, kernel == TwinKernel::ping_pong ? 64 : 128, 128, 64};
+  shape.result = 'D';
   const auto add_bias = [&](const Guess& sum, int row, int column) { return sum(row, column) + bias[column]; };
   FAIL() << "D of " << m << " x " << n << " x " << k << " on " << clusters << " cluster(s), seed " << seed << ": "
          << found.wrong << " of " << d.size() << " elements are wrong"
-         << likely_mistake<Bf16, Bf16>(d, reference, a, b, shape, tolerance, add_bias) << "\nfor example D["
+         << likely_mistake<Bf16, Bf16>(d, product, a, b, shape, tolerance, add_bias) << "\nfor example D["
          << found.worst / n << "][" << found.worst % n << "] = " << worst << ", which should be "
-         << reference[found.worst] << (std::isnan(worst) ? " (a NaN is what D holds before anybody writes there)" : "");
+         << reference[found.worst];
 }
 
 TEST_F(Chapter15, Todo3To5ATileInOneStepOfK) { expect_product(TwinKernel::cooperative, 128, 128, 64, 1); }
