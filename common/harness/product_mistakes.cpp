@@ -83,6 +83,12 @@ std::vector<IndexMap> index_maps(int size, int tile, const std::string& noun) {
           [=](int i) { return i + by; });
     }
   }
+  const int tiles = (size + tile - 1) / tile;
+  for (int by = 1; by < tiles; ++by) {
+    add("each tile has what belongs to the " + noun + "s of the tile " + number(by) +
+            " after it, the last ones to the first",
+        [=](int i) { return (i + by * tile) % (tiles * tile); });
+  }
   for (int by = 1; by < tile; ++by) {
     add(one + " of each tile has what belongs to " + noun + " (" + letter + " + " + number(by) + ") % " + number(tile),
         [=](int i) { return begin(i) + (i + by) % tile; });
@@ -264,7 +270,10 @@ class Search {
     std::string said = nans();
     if (sample_.empty()) return said + pattern();
     const auto zero = [](int, int) { return 0.0; };
-    if (right_.empty()) try_element("every element is 0. Is anything multiplied, or stored, at all?", zero);
+    if (right_.empty())
+      try_element(
+          "every element is 0. Is anything multiplied, or stored, at all? Copies from outside of a matrix bring zeros",
+          zero);
     for (const auto& [what, of_sums] : w_.also) {
       try_element(what, [&](int r, int c) { return of_sums(sum_, r, c); });
     }
@@ -467,6 +476,22 @@ class Search {
       with_elements("the rows of " + whose + " are read as if they were " + size +
                         " elements long, and not K. Which size does its tensor map name first?",
                     [&](int row, int k) { return row < s_.k && k < rows ? matrix[size_t(row) * rows + k] : 0; });
+      for (const int apart : {s_.tile_k / 8, s_.tile_k / 4, s_.tile_k / 2, 2 * s_.tile_k, 4 * s_.tile_k}) {
+        with_elements("of " + whose + ", k-tiles are taken " + number(apart) + " columns apart, and are " +
+                          number(s_.tile_k) + " wide. Do the copies move on along K by elements?",
+                      [&](int row, int k) {
+                        const int from = k / s_.tile_k * apart + k % s_.tile_k;
+                        return from < s_.k ? matrix[size_t(row) * s_.k + from] : 0;
+                      });
+      }
+      for (const int far : {1, 8, s_.mma_k, s_.tile_k, 2 * s_.tile_k}) {
+        for (const int by : {far, -far}) {
+          with_elements(
+              "all k-tiles of " + whose + " are taken " + number(far) + " columns too " + (by > 0 ? "late" : "early") +
+                  ", with zeros beyond the edge",
+              [&](int row, int k) { return k + by >= 0 && k + by < s_.k ? matrix[size_t(row) * s_.k + k + by] : 0; });
+        }
+      }
       for (const int length : {rows, s_.tile_m, s_.tile_n}) {
         with_elements(whose + " is read as if its columns were contiguous, " + number(length) +
                           " elements long, and its rows are. Which index runs first?",
@@ -642,61 +667,69 @@ class Search {
   // ---- Scales ----
 
   void scales() {
-    const ScaledValues *of_a = w_.scaled_a, *of_b = w_.scaled_b;
-    if (of_a == nullptr || of_b == nullptr) return;
-    using Scale = std::function<double(const ScaledValues& of, int rows, int row, int k)>;
-    const auto scale_at = [this](const ScaledValues& of, int rows, int row, int k) {
-      return row < 0 || k < 0 || row >= rows || k >= s_.k ? NAN : of.scales[size_t(row) * s_.k + k];
+    if (w_.scaled_a == nullptr || w_.scaled_b == nullptr) return;
+    /// Whose scale multiplies an element.
+    struct Place {
+      bool of_a;
+      int row, k;
     };
-    const auto attempt = [&](const std::string& what, const Scale& scale, bool for_a, bool for_b) {
-      const std::string whose = for_a && for_b ? "A and B" : for_a ? "A" : "B";
-      try_sums("the scales of " + whose + " are " + what, [&](int r, int c) {
-        double sum = 0;
-        for (int k = 0; k < s_.k; ++k) {
-          const double x = for_a ? of_a->elements[size_t(r) * s_.k + k] * scale(*of_a, s_.m, r, k) : a(r, k);
-          const double y = for_b ? of_b->elements[size_t(c) * s_.k + k] * scale(*of_b, s_.n, c, k) : b(c, k);
-          sum += x * y;
-        }
-        return sum;
-      });
+    /// From the element's place, and the row of the other operand that it meets; nothing: no scale.
+    using Places = std::function<std::optional<Place>(Place at, int other)>;
+    const auto scaled = [this](const Places& places, Place at, int other) {
+      const double element = (at.of_a ? w_.scaled_a : w_.scaled_b)->elements[size_t(at.row) * s_.k + at.k];
+      const std::optional<Place> from = places(at, other);
+      if (!from) return element;
+      const bool exists = from->row >= 0 && from->k >= 0 && from->row < (from->of_a ? s_.m : s_.n) && from->k < s_.k;
+      const ScaledValues& of = *(from->of_a ? w_.scaled_a : w_.scaled_b);
+      return exists ? element * of.scales[size_t(from->row) * s_.k + from->k] : NAN;
     };
-    const auto for_each = [&](const std::string& what, const Scale& scale) {
-      attempt(what, scale, true, false);
-      attempt(what, scale, false, true);
-      attempt(what, scale, true, true);
+    const auto attempt = [&](const std::string& what, const Places& places, bool for_a, bool for_b) {
+      try_sums(std::string("the scales of ") +
+                   (for_a && for_b ? "A and B"
+                    : for_a        ? "A"
+                                   : "B") +
+                   " are " + what,
+               [&](int r, int c) {
+                 double sum = 0;
+                 for (int k = 0; k < s_.k; ++k) {
+                   sum += (for_a ? scaled(places, {true, r, k}, c) : a(r, k)) *
+                          (for_b ? scaled(places, {false, c, k}, r) : b(c, k));
+                 }
+                 return sum;
+               });
     };
-    for_each("not applied", [](const ScaledValues&, int, int, int) { return 1.0; });
-    for_each("those of the first k-tile, for each k-tile",
-             [&](const ScaledValues& of, int rows, int row, int k) { return scale_at(of, rows, row, k % s_.tile_k); });
+    const auto for_each = [&](const std::string& what, const Places& places) {
+      attempt(what, places, true, false);
+      attempt(what, places, false, true);
+      attempt(what, places, true, true);
+    };
+    const auto tile_of = [this](bool of_a) { return of_a ? s_.tile_m : s_.tile_n; };
+    const auto in_row = [](Place at, int row) { return Place{at.of_a, row, at.k}; };
+    for_each("not applied", [](Place, int) { return std::nullopt; });
+    for_each("those of the first k-tile, for each k-tile", [this](Place at, int) {
+      return Place{at.of_a, at.row, at.k % s_.tile_k};
+    });
+    for_each("those of the first tile's rows, for each tile of C",
+             [&](Place at, int) { return in_row(at, at.row % tile_of(at.of_a)); });
+    for_each("those of the first row of each tile, for all of its rows",
+             [&](Place at, int) { return in_row(at, at.row / tile_of(at.of_a) * tile_of(at.of_a)); });
+    for_each("those of the other operand", [](Place at, int) { return Place{!at.of_a, at.row, at.k}; });
+    for_each("those that belong to the place of this tile of C along the other operand", [&](Place at, int other) {
+      return in_row(at, other / tile_of(!at.of_a) * tile_of(!at.of_a) + at.row % tile_of(at.of_a));
+    });
     for (const bool is_a : {true, false}) {
-      const ScaledValues& of = is_a ? *of_a : *of_b;
-      const int tile_rows = is_a ? s_.tile_m : s_.tile_n, rows = is_a ? s_.m : s_.n;
-      attempt(
-          "those of the first tile's rows, for each tile of C",
-          [&](const ScaledValues& values, int all, int row, int k) {
-            return scale_at(values, all, row % tile_rows, k);
-          },
-          is_a, !is_a);
-      attempt(
-          "those of the first row of each tile, for all of its rows",
-          [&](const ScaledValues& values, int all, int row, int k) {
-            return scale_at(values, all, row / tile_rows * tile_rows, k);
-          },
-          is_a, !is_a);
-      const int blocks = (s_.k + of.block - 1) / of.block, in_tile = std::max(1, s_.tile_k / of.block);
-      for (const auto& [what, from] : index_maps(blocks, std::min(in_tile, blocks), "block")) {
+      const int block = (is_a ? w_.scaled_a : w_.scaled_b)->block, blocks = (s_.k + block - 1) / block;
+      for (const auto& [what, from] : index_maps(blocks, std::clamp(s_.tile_k / block, 1, blocks), "block")) {
         attempt(
             "those of other blocks along K: " + what,
-            [&](const ScaledValues& values, int all, int row, int k) {
-              return scale_at(values, all, row, from(k / values.block) * values.block);
+            [&](Place at, int) {
+              return Place{at.of_a, at.row, from(at.k / block) * block};
             },
             is_a, !is_a);
       }
-      for (const auto& [what, from] : index_maps(rows, tile_rows, "row")) {
+      for (const auto& [what, from] : index_maps(is_a ? s_.m : s_.n, tile_of(is_a), "row")) {
         attempt(
-            "those of other rows: " + what,
-            [&](const ScaledValues& values, int all, int row, int k) { return scale_at(values, all, from(row), k); },
-            is_a, !is_a);
+            "those of other rows: " + what, [&](Place at, int) { return in_row(at, from(at.row)); }, is_a, !is_a);
       }
     }
   }
