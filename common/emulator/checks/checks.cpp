@@ -3,6 +3,7 @@
 #include "emulator/checks/deadlock/deadlock_check.hpp"
 #include "emulator/checks/global_memory/global_memory_check.hpp"
 #include "emulator/checks/initialisation/gap_check.hpp"
+#include "emulator/checks/initialisation/stale_operand_check.hpp"
 #include "emulator/checks/initialisation/unread_check.hpp"
 #include "emulator/checks/initialisation/unwritten_check.hpp"
 #include "emulator/checks/memory_checks.hpp"
@@ -34,6 +35,7 @@ using AllMemoryChecks = MemoryChecks<BarrierCheck,            //
                                      TensorMemoryCheck,       //
                                      GapCheck,                //
                                      UnwrittenCheck,          //
+                                     StaleOperandCheck,       //
                                      UnreadCheck,             //
                                      RemoteExitCheck,         //
                                      RaceCheck,               //

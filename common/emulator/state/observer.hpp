@@ -169,6 +169,8 @@ struct TensorRange {
 struct ProductShape {
   uint32_t m = 0, n = 0, k = 0;  ///< elements, 32 bytes along K; all 0: the operation is no product
   bool a_in_shared = false;      ///< else in registers or tensor memory
+  /// Of a sum in registers: the same for instructions that name the same registers.
+  uint32_t registers = 0;
 };
 
 /// Bytes of global memory.
@@ -204,7 +206,7 @@ struct AsyncOperation {
   std::vector<MatrixRead> matrices{};           ///< what `reads` are, where that is known
   std::vector<TensorRange> tensor_reads{}, tensor_writes{};
   bool of_pair = false;         ///< by two blocks (cta_group::2): in tensor memory it touches the same ranges in both
-  bool accumulates = false;     ///< it adds to what `tensor_writes` hold
+  bool accumulates = false;     ///< it adds to what `tensor_writes`, or the registers of the sum, hold
   uint64_t begin = 0, end = 0;  ///< virtual time at which it is under way
   ProductShape product{};
   uint64_t bytes = 0;   ///< of a copy: what its barrier counts, or what it stores

@@ -77,6 +77,8 @@ class ShadowMemory {
     return page < pages_.size() && pages_[page].written_by_threads;
   }
 
+  /// All bytes that have been accessed are below this offset.
+  uint32_t bytes() const { return static_cast<uint32_t>(pages_.size()) * kPageBytes; }
   const History& history(uint32_t number) const { return histories_[number]; }
   /// Returns a history like that of `cells` that no other cells have, which the functions below may change.
   uint32_t own(const Cells& cells) {

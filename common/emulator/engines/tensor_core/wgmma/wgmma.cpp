@@ -173,9 +173,11 @@ Outcome multiply_asynchronously(Fragment& fragment, const Op& op, LaneMask mask)
                         .completion = AsyncCompletion::warpgroup,
                         .reads = std::move(touched.reads),
                         .matrices = std::move(touched.matrices),
+                        .accumulates = operation.accumulate,
                         .begin = begin,
                         .end = completion,
-                        .product = {kWarpgroupRows, detail.shape.n, detail.shape.k, !detail.shape.a_in_registers}});
+                        .product = {kWarpgroupRows, detail.shape.n, detail.shape.k, !detail.shape.a_in_registers,
+                                    static_cast<uint32_t>(detail.d.front())}});
   }
   cluster.schedule(
       completion - now, [&block, first_warp] { complete_oldest(block, first_warp); }, &group);
