@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "emulator/checks/causes/brought_bytes.hpp"
 #include "emulator/checks/ordering/warp_addresses.hpp"
 #include "emulator/checks/ordering/wording.hpp"
 #include "emulator/state/mbarrier_table.hpp"
@@ -194,19 +195,34 @@ void UnwrittenCheck::check_operand(const ClusterRecord& cluster, const State& st
   const uint32_t pc = operation.fragment->pc;
   auto identity = findings_.claim(fmt::format("unwritten {}", read.name), pc, pc);
   if (!identity) return;
-  const uint32_t offset = operation.reads[read.first].address & machine::kSharedOffsetMask;
+  const uint32_t first = operation.reads[read.first].address, offset = first & machine::kSharedOffsetMask;
+  const uint32_t rank = first >> machine::kSharedRankShift;
   machine::Diagnostic finding;
   finding.kind = "uninitialised operand";
   finding.subject = variable_of(cluster.kernel().name_of_shared_byte(offset));
   finding.place = place_of(cluster, operation);
   finding.message = fmt::format(
-      "the {} issued here reads {} from {} in shared memory on, of which nothing has written "
+      "the {} issued here reads {} from {} in shared memory{} on, of which nothing has written "
       "a byte",
-      operation.what, read.name, cluster.kernel().name_of_shared_byte(offset));
+      operation.what, read.name, cluster.kernel().name_of_shared_byte(offset),
+      cluster.has_one_block() ? std::string() : fmt::format(" of the block of rank {}", rank));
   finding.details.emplace_back(kUndefined);
   finding.likely_cause =
       "no copy and no store has been issued for these bytes: is one forgotten, does it go to another address or stage, "
       "or is the descriptor's start address wrong?";
+  const ClusterOrder& order = cluster.order();
+  const AwaitedPhase& awaited = order.warp(order.warp_number(*operation.fragment)).awaited;
+  if (awaited.barrier != AwaitedPhase::kNone) {
+    const std::string places = spell_brought(cluster, brought_in(cluster, awaited.barrier, awaited.phase));
+    if (!places.empty()) {
+      finding.likely_cause = fmt::format(
+          "the copies of the phase that its thread waited for last (phase {} of {}) brought {}: does one of them go to "
+          "another address or stage than it should, is a group of tiles that is not full multiplied as if it were, or "
+          "is "
+          "the descriptor's start address wrong?",
+          awaited.phase, name_of(cluster, order.barrier(awaited.barrier)), places);
+    }
+  }
   findings_.add_suspicion(cluster.cluster(), pc, std::move(*identity), std::move(finding));
 }
 

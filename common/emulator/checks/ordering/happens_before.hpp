@@ -83,6 +83,22 @@ struct Operation {
   Time phase = 0;        ///< phase of that mbarrier when it was issued
   bool generic_proxy = false;
   machine::SharedLayout layout = machine::SharedLayout::unknown;  ///< layout of what it writes
+  static constexpr uint32_t kNowhere = 0xffffffffu;
+  std::array<uint32_t, 2> operands{kNowhere, kNowhere};  ///< of a product: where A and B begin, as offsets
+  uint32_t begin = 0, bytes = 0;                         ///< of a copy into shared memory: its offset, and its size
+  AwaitedPhase awaited;                                  ///< by its warp, when it was issued
+};
+
+/// What a thread has last done about its groups of bulk copies.
+struct GroupNotes {
+  struct Commit {
+    Time issued = 0;  ///< copies before it
+    uint32_t pc = 0;
+  };
+  std::deque<Commit> commits;  ///< the latest few
+  Time first_group = 0;        ///< copies before the first of all
+  uint32_t wait_pc = 0, keep = 0;
+  Time issued = 0, ended = 0;  ///< copies before the last wait; those that it showed to have ended
 };
 
 /// An access of memory, with what the record adds to it.
@@ -137,6 +153,11 @@ class ClusterOrder {
   /// Whether a warp has passed a barrier of the cluster, whatever it orders, that the initialiser came to afterwards.
   bool has_met_initialiser(uint32_t warp, const BarrierOrder& barrier) const {
     return threads_.warp(warp).cluster_passed > barrier.initialised_after;
+  }
+  /// What a thread has done about its groups of bulk copies; null: nothing.
+  const GroupNotes* groups_of(uint32_t warp, uint32_t lane) const {
+    const auto found = bulk_groups_.find(ThreadKnowledge::component_of(warp, lane));
+    return found == bulk_groups_.end() ? nullptr : &found->second;
   }
   /// For each thread of a block, the first bulk copy out of shared memory that the thread has not waited for, if any.
   std::vector<const Operation*> bulk_copies_not_waited_for(uint32_t rank) const;
@@ -234,6 +255,7 @@ class ClusterOrder {
   std::vector<Operation> operations_;
   std::unordered_map<uint64_t, uint32_t> pending_operations_;  ///< by number: those whose end is still to come
   std::map<ThreadKey, Sequence> tensor_, bulk_, copies_;
+  std::map<ThreadKey, GroupNotes> bulk_groups_;
   std::map<ThreadKey, Sequence> warpgroups_;  ///< wgmma of four warps, by the first thread
   /// What the warps knew that have issued their part of a wgmma; a wgmma that all four have issued is dropped.
   std::map<ThreadKey, std::deque<Gathering>> warpgroup_issues_;

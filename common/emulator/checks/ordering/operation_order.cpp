@@ -14,6 +14,16 @@ namespace {
 
 constexpr size_t kCommitsKept = 8;
 
+/// Notes where a product has its operands, or what a copy fills.
+void note_places(Operation& operation, const machine::AsyncOperation& event) {
+  for (const machine::MatrixRead& matrix : event.matrices) {
+    if (event.product.m != 0) operation.operands[*matrix.name == 'B' ? 1 : 0] = matrix.start;
+  }
+  if (event.writes.empty()) return;
+  operation.begin = event.writes.front().address & machine::kSharedOffsetMask;
+  for (const machine::SharedRange& range : event.writes) operation.bytes += range.bytes;
+}
+
 }  // namespace
 
 const Operation* ClusterOrder::commit_of(uint32_t barrier, Time phase) const {
@@ -61,10 +71,23 @@ void ClusterOrder::group_changed(const machine::GroupEvent& event) {
   Sequence& mine = sequence(event.bulk ? bulk_ : copies_, thread);
   if (event.kind == machine::GroupEventKind::commit) {
     mine.groups.push_back(mine.issued);
+    if (!event.bulk) return;
+    GroupNotes& notes = bulk_groups_[thread];
+    std::deque<GroupNotes::Commit>& commits = notes.commits;
+    if (commits.empty()) notes.first_group = mine.issued;
+    commits.push_back({mine.issued, event.fragment->pc});
+    if (commits.size() > kCommitsKept) commits.pop_front();
     return;
+  }
+  if (event.bulk) {
+    GroupNotes& notes = bulk_groups_[thread];
+    notes.wait_pc = event.fragment->pc;
+    notes.keep = event.keep;
+    notes.issued = mine.issued;
   }
   if (mine.groups.size() <= event.keep) return;
   const size_t ended = mine.groups.size() - event.keep;
+  if (event.bulk) bulk_groups_[thread].ended = mine.groups[ended - 1];
   threads_.wait_for_own_copies(number, event.lane, mine.component, mine.groups[ended - 1]);
   mine.groups.erase(mine.groups.begin(), mine.groups.begin() + static_cast<std::ptrdiff_t>(ended));
 }
@@ -121,6 +144,8 @@ IssuedOperation ClusterOrder::operation_issued(const machine::AsyncOperation& ev
   operation.generic_proxy = event.generic_proxy;
   operation.layout = event.layout;
   operation.known = warp.known(event.lane);
+  operation.awaited = warp.awaited;
+  note_places(operation, event);
   warp.accessed = true;
   // A commit releases what a wait was for, as an arrival does.
   if (event.completion == AsyncCompletion::tensor_arrive) ++warp.arrival_count;

@@ -95,6 +95,13 @@ struct WaitNote {
   bool relaxed = false;  ///< it acquired nothing
 };
 
+/// A phase of a barrier of copies that a thread has waited for.
+struct AwaitedPhase {
+  static constexpr uint32_t kNone = 0xffffffffu;
+  uint32_t barrier = kNone;  ///< index
+  Time phase = 0;
+};
+
 /// A value for each lane. It takes memory only once it is set: most warps never set any, and a warp of a short-lived
 /// block must cost little.
 template <typename Value>
@@ -134,6 +141,7 @@ struct WarpOrder {
   std::array<MeetingNote, 4> meetings{};  ///< the latest few, `next_meeting` being the oldest
   uint32_t next_meeting = 0;
   SmallMap<WaitNote> waits;                          ///< by barrier
+  AwaitedPhase awaited;                              ///< by the last of these that was for copied bytes
   uint64_t cluster_arrived = 0, cluster_passed = 0;  ///< the last phase of the cluster's barrier, from 1 on
 
   const SharedClock& known(uint32_t lane) const { return known_[alike_ ? 0 : lane]; }

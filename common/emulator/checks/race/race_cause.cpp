@@ -35,12 +35,21 @@ std::string RaceCause::of(const PastAccess& before, const PresentAccess& now) {
   return between_threads(before, now);
 }
 
+/// For a product that is followed by what now writes there.
+std::string RaceCause::operand_before_write(const Operation& product, const PresentAccess& now) const {
+  if (!now.record.writes()) return {};
+  if (!now.record.is_asynchronous()) return operand_elsewhere(product, nullptr);
+  const Operation& copy = order_.operation(now.record.operation());
+  return is_copy_into_shared(copy) ? operand_elsewhere(product, &copy) : std::string();
+}
+
 std::string RaceCause::after_operation(const PastAccess& before, const Operation& first, const PresentAccess& now) {
   switch (first.completion) {
     case AsyncCompletion::mbarrier:
       return now.record.is_asynchronous() ? after_copy(before, first, now)
                                           : with_copy(now.record, first, true, *now.known);
     case AsyncCompletion::bulk_group:
+      if (std::string cause = in_groups(first); !cause.empty()) return cause;
       return first.warp == now.warp && (now.lanes >> first.lane & 1) != 0
                  ? fmt::format(
                        "the copy may not have read its source yet: the thread must commit it and wait with "
@@ -53,6 +62,7 @@ std::string RaceCause::after_operation(const PastAccess& before, const Operation
       return "cp.async has ended for its own thread after its cp.async.wait_group, and for others after a barrier "
              "that follows it";
     case AsyncCompletion::warpgroup: {
+      if (std::string cause = operand_before_write(first, now); !cause.empty()) return cause;
       const std::string passed = waits_.last_wait_let_pass(side_of(now.record));
       if (!passed.empty() && first.warp != now.warp) {
         return fmt::format(
@@ -68,6 +78,7 @@ std::string RaceCause::after_operation(const PastAccess& before, const Operation
       if (std::string cause = waits_.issued_too_early(side_of(before)); !cause.empty()) return cause;
       if (std::string cause = in_commits(first, now.warp); !cause.empty()) return cause;
       if (std::string cause = waits_.before_end_of(side_of(before), side_of(now.record)); !cause.empty()) return cause;
+      if (std::string cause = operand_before_write(first, now); !cause.empty()) return cause;
       if (std::string cause = waits_.in_phases(side_of(before), side_of(now.record)); !cause.empty()) return cause;
       if (std::string cause = read_before_copy(first, now); !cause.empty()) return cause;
       return fmt::format(
@@ -88,6 +99,7 @@ std::string RaceCause::after_copy(const PastAccess& before, const Operation& fir
   if (std::string cause = in_bytes(first, now.warp); !cause.empty()) return cause;
   if (std::string cause = waits_.before_end_of(side_of(before), side_of(now.record)); !cause.empty()) return cause;
   if (std::string cause = issued_by_stale_wait(now); !cause.empty()) return cause;
+  if (std::string cause = operand_elsewhere(second, &first); !cause.empty()) return cause;
   if (std::string cause = in_rounds(first, now); !cause.empty()) return cause;
   if (std::string cause = read_without_wait(first, now); !cause.empty()) return cause;
   if (std::string cause = waits_.let_pass_by_others(side_of(before), side_of(now.record)); !cause.empty()) return cause;
@@ -226,6 +238,7 @@ std::string RaceCause::between_copies(const Operation& first, const Operation& s
   const uint32_t warps = order_.warps_per_block();
   if (first.warp / warps != second.warp / warps && first.barrier == second.barrier &&
       (first.time == 0 || one.ends < first.time)) {
+    if (std::string cause = in_sizes(first, second); !cause.empty()) return cause;
     return fmt::format(
         "the blocks of rank {} and {} bring the same bytes for the same phase of {} of rank {}: does a multicast mask "
         "send a part to a block that is not to have it, or do two blocks bring one part?",
@@ -316,6 +329,7 @@ std::string RaceCause::with_copy(const PastAccess& thread, const Operation& copy
   }
   if (wait == nullptr) {
     if (std::string cause = waits_.without_own_wait(side_of(thread), copy.barrier); !cause.empty()) return cause;
+    if (std::string cause = in_other_block(thread, copy); !cause.empty()) return cause;
   }
   const uint32_t lane = machine::first_lane(thread.lanes);
   const bool issue_known = copy_first && ClusterOrder::knows_issue(copy, thread, known);

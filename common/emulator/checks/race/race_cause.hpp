@@ -17,8 +17,9 @@ namespace stagecraft::emulator::checks {
 class RaceCause {
  public:
   /// @param findings  where a stale wait that is the reason is reported as well
-  RaceCause(FindingLog& findings, const ClusterRecord& cluster)
-      : findings_(findings), cluster_(cluster), order_(cluster.order()), waits_(findings, cluster) {}
+  /// @param address  shared address where the two accesses meet, with rank
+  RaceCause(FindingLog& findings, const ClusterRecord& cluster, uint32_t address)
+      : findings_(findings), cluster_(cluster), order_(cluster.order()), waits_(findings, cluster), address_(address) {}
 
   std::string of(const PastAccess& before, const PresentAccess& now);
 
@@ -42,6 +43,20 @@ class RaceCause {
   /// For an operation that reads what a copy brings, where no thread at all had waited for the copy's barrier; empty:
   /// one had, and may have told the thread that issues it.
   std::string read_without_wait(const Operation& copy, const PresentAccess& now) const;
+  /// For a product and a copy, or a store by threads where that is null, where the operand that is read there begins
+  /// outside of what the copies of the phase brought that the product's thread has waited for; empty: it does not, or
+  /// nothing is known of them.
+  std::string operand_elsewhere(const Operation& product, const Operation* copy) const;
+  std::string operand_before_write(const Operation& product, const PresentAccess& now) const;
+  /// For two copies of different blocks for one phase of a barrier, where one ends or begins inside the other; empty:
+  /// they fill the same bytes.
+  std::string in_sizes(const Operation& first, const Operation& second) const;
+  /// Why the waits for groups of copies, of the thread that issued this one, do not cover it; empty: it has not waited,
+  /// or for all groups before.
+  std::string in_groups(const Operation& copy) const;
+  /// For a store into another block's shared memory and a copy there, where no barrier of the cluster, nor anything
+  /// else, lets the storing thread know of the copy; empty: that is not so.
+  std::string in_other_block(const PastAccess& thread, const Operation& copy) const;
   /// For a thread that releases the bytes too early, or for itself alone; empty when nothing shows that.
   /// @param access  the access of that thread
   /// @param known   what the other side had learnt when it took the bytes; null when that is not known any more
@@ -84,6 +99,7 @@ class RaceCause {
   const ClusterRecord& cluster_;
   const ClusterOrder& order_;
   WaitCause waits_;
+  uint32_t address_;
 };
 
 }  // namespace stagecraft::emulator::checks

@@ -70,7 +70,7 @@ void RaceReport::race(const ClusterRecord& cluster, const PastAccess& before, co
   if (agree && !same_value) {
     finding.details.push_back("both wrote the same value this time, but nothing says that they always do");
   }
-  finding.likely_cause = RaceCause(findings_, cluster).of(before, now);
+  finding.likely_cause = RaceCause(findings_, cluster, address).of(before, now);
   finding.subject = variable_of(what);
   if (same_value) finding.tolerated = "both write the same value";
   if (is_in_warpgroup) {
