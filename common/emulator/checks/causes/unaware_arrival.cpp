@@ -103,6 +103,32 @@ std::string WaitCause::let_pass_by_others(const ConflictSide& first, const Confl
       line(last->pc), name(index), by, of, arrivals, first.what, name(index), line(barrier.initialised.pc()));
 }
 
+std::string WaitCause::let_pass_without(const ConflictSide& first, const ConflictSide& second) const {
+  const auto [index, last] = last_wait_of(second);
+  if (last == nullptr || last->phases == 0 || last->relaxed || first.warp == second.warp) return {};
+  const BarrierOrder& barrier = order_.barrier(index);
+  const uint32_t warps = order_.warps_per_block();
+  const PhaseNote* arrival = nullptr;
+  bool one_warp = !barrier.is_for_copies;
+  barrier.phases.for_each(last->phases - 1, [&](const PhaseNote& note) {
+    if (note.kind == PhaseNote::Kind::wait) return;
+    const bool same = arrival == nullptr || (note.block == arrival->block && note.warp == arrival->warp);
+    one_warp = one_warp && same && note.kind == PhaseNote::Kind::arrival && note.block != nullptr && !note.relaxed;
+    arrival = &note;
+  });
+  if (arrival == nullptr || !one_warp) return {};
+  const uint32_t speaker = arrival->block->rank * warps + arrival->warp;
+  if (speaker == first.warp || speaker == second.warp || speaker / warps != first.warp / warps) return {};
+  return fmt::format(
+      "the wait{} for {} was let pass by the arrival{} of {} alone, which speaks for that warp and for those that it "
+      "has "
+      "waited for, and {} is not one of them: a barrier of all warps that {} there must come before the arrival, or "
+      "each "
+      "of them must arrive and be counted",
+      line(last->pc), name(index), line(arrival->pc), spell_thread(cluster_, speaker, arrival->lanes),
+      spell_thread(cluster_, first.warp, first.lanes), first.what);
+}
+
 std::string WaitCause::last_wait_let_pass(const ConflictSide& side) const {
   const auto [index, last] = last_wait_of(side);
   if (last == nullptr || last->phases == 0) return {};

@@ -15,6 +15,7 @@ void FindingLog::start(const machine::Kernel& kernel) {
   findings_.clear();
   racing_.clear();
   suspicions_.clear();
+  withdrawn_.clear();
 }
 
 std::optional<std::string> FindingLog::claim(std::string_view kind, uint32_t before_pc, uint32_t now_pc) {
@@ -54,11 +55,14 @@ void FindingLog::add_detail(size_t number, const machine::Cluster& cluster, std:
 
 std::vector<machine::Finding> FindingLog::take() {
   std::vector<machine::Finding> taken = std::exchange(findings_, {});
-  for (auto suspicion = suspicions_.rbegin(); suspicion != suspicions_.rend(); ++suspicion) {
-    if (!racing_.contains(suspicion->second)) continue;
-    taken.erase(taken.begin() + static_cast<std::ptrdiff_t>(suspicion->first));
+  for (const auto& [number, pc] : suspicions_) {
+    if (racing_.contains(pc)) withdrawn_.insert(number);
   }
   suspicions_.clear();
+  for (auto number = withdrawn_.rbegin(); number != withdrawn_.rend(); ++number) {
+    taken.erase(taken.begin() + static_cast<std::ptrdiff_t>(*number));
+  }
+  withdrawn_.clear();
   return taken;
 }
 

@@ -48,6 +48,8 @@ class FindingLog {
   /// Adds a finding about what an instruction reads, unless a race of that instruction explains it: one that was
   /// reported before, or will be.
   void add_suspicion(const machine::Cluster& cluster, uint32_t pc, std::string identity, machine::Diagnostic finding);
+  /// Drops a finding that was added, because another says more.
+  void withdraw(size_t number) { withdrawn_.insert(number); }
   /// Takes note of a race that these instructions take part in.
   void note_race(uint32_t one_pc, uint32_t other_pc);
   /// Adds to a finding a detail that was found out now.
@@ -68,6 +70,7 @@ class FindingLog {
   std::vector<machine::Finding> findings_;
   std::set<uint32_t> racing_;              ///< instructions
   std::map<size_t, uint32_t> suspicions_;  ///< findings that a race would explain: their instructions, by number
+  std::set<size_t> withdrawn_;
 };
 
 }  // namespace stagecraft::emulator::checks

@@ -228,9 +228,24 @@ std::string cause_of(FindingLog& findings, const ClusterRecord& cluster, const T
                : "tcgen05.wait::st is missing: the store may still be writing when its instruction has passed; the "
                  "wait must come before the barrier that tells others of it";
   }
+  if (!load && now.kind == TensorAccessKind::operation) {
+    const std::string cause =
+        WaitCause(findings, cluster).let_pass_without(side_of(cluster, before), side_of(cluster, now));
+    if (!cause.empty()) return cause;
+  }
   return load ? "a thread that overwrites the accumulator must wait for a barrier that the loading warps arrive on "
                 "after tcgen05.wait::ld"
               : "a barrier must come between the store, with its tcgen05.wait::st, and this";
+}
+
+/// Why a store came after the product that adds to what it writes.
+std::string cause_of_late_store(FindingLog& findings, const ClusterRecord& cluster, const TensorConflict& conflict) {
+  const ConflictSide product = side_of(cluster, conflict.before), store = side_of(cluster, conflict.now);
+  if (std::string cause = WaitCause(findings, cluster).let_pass_without(store, product); !cause.empty()) return cause;
+  return fmt::format(
+      "if the {} is to add to what is stored here, its thread must wait for a barrier that all storing warps arrive on "
+      "after tcgen05.wait::st",
+      product.what);
 }
 
 }  // namespace
@@ -346,6 +361,11 @@ void TensorMemoryCheck::report(const ClusterRecord& cluster, State& state,
                                const std::vector<TensorConflict>& conflicts) {
   for (const TensorConflict& conflict : conflicts) {
     const TensorAccess &before = conflict.before, &now = conflict.now;
+    // The lanes may be those of several warps.
+    const auto is_same_accumulator = [&](const TensorRange& range) {
+      return range.column < conflict.range.column + conflict.range.columns &&
+             conflict.range.column < range.column + range.columns;
+    };
     const bool nobody = before.kind == TensorAccessKind::nothing;
     const bool race = conflict.flaw == TensorFlaw::not_waited || conflict.flaw == TensorFlaw::not_ended ||
                       conflict.flaw == TensorFlaw::unordered;
@@ -378,7 +398,25 @@ void TensorMemoryCheck::report(const ClusterRecord& cluster, State& state,
       findings_.add_suspicion(cluster.cluster(), now.pc, *identity, std::move(finding));
       continue;
     }
-    findings_.add(cluster.cluster(), *identity, std::move(finding));
+    if (conflict.flaw == TensorFlaw::unwritten &&
+        std::any_of(state.store_races.begin(), state.store_races.end(), is_same_accumulator)) {
+      continue;
+    }
+    // A store that nothing orders was to write what a product has added to.
+    if (race && (before.kind == TensorAccessKind::store || now.kind == TensorAccessKind::store)) {
+      state.store_races.push_back(conflict.range);
+      std::erase_if(state.unwritten, [&](const auto& each) {
+        if (!is_same_accumulator(each.second)) return false;
+        findings_.withdraw(each.first);
+        if (now.kind == TensorAccessKind::store) {
+          finding.details.emplace_back("it adds to what is stored here, and came first this time");
+          finding.likely_cause = cause_of_late_store(findings_, cluster, conflict);
+        }
+        return true;
+      });
+    }
+    const size_t number = findings_.add(cluster.cluster(), *identity, std::move(finding));
+    if (conflict.flaw == TensorFlaw::unwritten) state.unwritten.emplace_back(number, conflict.range);
   }
 }
 

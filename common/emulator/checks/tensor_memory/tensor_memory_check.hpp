@@ -37,6 +37,9 @@ class TensorMemoryCheck final : public MemoryCheck {
     /// What the latest operation of a thread wrote, by warp and lane.
     std::map<std::pair<uint32_t, uint32_t>, machine::TensorRange> written;
     std::vector<machine::TensorRange> accumulators;  ///< the first few different ones
+    /// Findings about operations that add to what nobody has written, and where.
+    std::vector<std::pair<size_t, machine::TensorRange>> unwritten;
+    std::vector<machine::TensorRange> store_races;  ///< where an operation and a store race
   };
 
   static void note_accumulator(State& state, const machine::TensorRange& range);
