@@ -152,6 +152,40 @@ __global__ void last_block_adds(const float* in, float* partial, unsigned* count
   }
 }
 
+// ---- All threads of all blocks add to few places, and the last block looks at them
+
+enum class Count { after_all, after_own };
+
+template <Count kCount>
+__global__ void last_block_reads_bins(const unsigned* in, unsigned* bins, unsigned* counter, unsigned* out) {
+  __shared__ bool is_last;
+  atomicAdd(&bins[in[blockIdx.x * kThreads + threadIdx.x] % 8], 1);
+  if (kCount == Count::after_all) __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    is_last = atomicAdd(counter, 1) == gridDim.x - 1;
+    __threadfence();
+  }
+  __syncthreads();
+  if (is_last && threadIdx.x < 8) out[threadIdx.x] = bins[threadIdx.x];
+}
+
+/// Nothing orders the zero of the first block before what the others add.
+__global__ void zeroes_a_counter_that_all_add_to(unsigned* counter) {
+  if (threadIdx.x != 0) return;
+  if (blockIdx.x == 0) *counter = 0;
+  atomicAdd(counter, 1);
+}
+
+/// Who has seen the last ticket knows that all others are drawn, though no fence says so.
+__global__ void draws_tickets(unsigned* tickets, unsigned* out) {
+  __shared__ unsigned ticket;
+  if (threadIdx.x == 0) ticket = atomicAdd(tickets, 1);
+  __syncthreads();
+  if (threadIdx.x == 0) out[ticket] = blockIdx.x;
+  if (ticket == gridDim.x - 1 && threadIdx.x == 32) *tickets = 0;
+}
+
 // ---- Barriers of a grid
 // -----------------------------------------------------------------------------------------------
 
@@ -564,6 +598,23 @@ TEST_F(GlobalMemory, NamesTheScopeOfALastBlocksFence) {
   auto* const sums = reinterpret_cast<float*>(out);
   expect_report([&] { last_block_adds<Last::fence_of_block><<<kBlocks, kThreads>>>(in, sums, flags, sums + 64); },
                 {"race: reads", "has scope .cta"});
+}
+
+TEST_F(GlobalMemory, HoldsAReadAgainstEachAtomicAndNotTheLastAlone) {
+  expect_silence([&] { last_block_reads_bins<Count::after_all><<<kBlocks, kThreads>>>(words, out, flags, out + 64); });
+  expect_report(
+      [&] { last_block_reads_bins<Count::after_own><<<kBlocks, kThreads>>>(words, out, flags + 1, out + 64); },
+      {"race: reads", "writes it at global_memory_test.cu:"});
+}
+TEST_F(GlobalMemory, HoldsAnAtomicAgainstAPlainWriteBehindAnother) {
+  expect_report([&] { zeroes_a_counter_that_all_add_to<<<kBlocks, kThreads>>>(flags); },
+                {"race: writes", "block (0,0,0) warp 0 [lane 0] writes it"});
+}
+TEST_F(GlobalMemory, IsSilentOnAResetAfterTheLastTicket) {
+  expect_silence([&] {
+    draws_tickets<<<kBlocks, kThreads>>>(flags, out);
+    draws_tickets<<<kBlocks, kThreads>>>(flags, out);
+  });
 }
 
 TEST_F(GlobalMemory, IsSilentOnBarriersOfTheGrid) {

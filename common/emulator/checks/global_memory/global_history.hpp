@@ -56,6 +56,7 @@ struct GlobalRecord {
     kAsync = 4,      ///< by an asynchronous operation: `agent` is its index, until its end is known
     kBulkStore = 8,  ///< by a bulk store, which has not ended before `time`; kNotEnded as long as nothing waits for it
     kAsyncProxy = 16,
+    kObserves = 128,   ///< an atomic whose old value the program looks at
     kReadBefore = 64,  ///< the writing lanes have read the same bytes at the same source line, as `*count += 1` does
     kResolved = 32,    ///< an asynchronous operation whose `agent` is the component that counts its end; 0: never known
   };

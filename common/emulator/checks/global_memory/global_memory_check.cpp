@@ -89,6 +89,31 @@ uint32_t GlobalMemoryCheck::site_of(const machine::Kernel& kernel, uint32_t pc) 
   return site;
 }
 
+/// Whether the program looks at the old value that an atomic returns. Compilers write an atomic with a result where
+/// the program has none.
+bool GlobalMemoryCheck::observes(const machine::Kernel& kernel, uint32_t pc) {
+  if (pc >= observes_.size()) observes_.resize(pc + 1);
+  if (observes_[pc] == 0) {
+    const machine::OpPlace& place = kernel.places[pc];
+    const std::vector<ptx::Instruction>& body = place.function->body;
+    const ptx::Instruction& atomic = body[place.instruction];
+    bool used = false;
+    if (!atomic.operands.empty() && atomic.operands[0].kind != ptx::OperandKind::address) {
+      visit_registers(atomic.operands[0], [&](ptx::RegisterId result) {
+        for (const ptx::Instruction& each : body) {
+          if (&each == &atomic) continue;
+          used = used || (each.guarded && each.guard == result);
+          for (const ptx::Operand& operand : each.operands) {
+            visit_registers(operand, [&](ptx::RegisterId read) { used = used || read == result; });
+          }
+        }
+      });
+    }
+    observes_[pc] = used ? 1 : 2;
+  }
+  return observes_[pc] == 1;
+}
+
 uint32_t GlobalMemoryCheck::record_of(Present& now, LaneMask lanes) {
   // Lanes in two groups use a record each, and the instructions of an unrolled loop are a few apart.
   const uint32_t hash = now.pc * 0x9e3779b1u + lanes * 0x85ebca6bu;
@@ -123,6 +148,9 @@ void GlobalMemoryCheck::memory_accessed(ClusterRecord& cluster, const RecordedAc
   if (event.kind != AccessKind::read) now.record.flags |= GlobalRecord::kWrites;
   if (event.order != AccessOrder::weak) now.record.flags |= GlobalRecord::kStrong;
   now.record.scope = event.scope;
+  if (event.kind == AccessKind::update && observes(cluster.kernel(), event.pc)) {
+    now.record.flags |= GlobalRecord::kObserves;
+  }
   begin_access(now);
 
   // Lanes that follow each other, or that access one place, are checked together.
@@ -228,18 +256,55 @@ void GlobalMemoryCheck::group_changed(ClusterRecord& cluster, const machine::Gro
   const bool needs_value = now.event != nullptr ? now.event->kind != AccessKind::write : !writes;
   if (needs_value && allocation.tracks_writes && (mask & ~sector.written) != 0) return false;
   const uint32_t past = cell.write.record();
+  if (cell.write.hides()) return false;
   if (past != now.passed && past != 0 && (!writes || past != now.number)) {
     if (!passes(now, past)) return false;
     now.passed = past;
+    now.hides_passed = writes && now.record.is(GlobalRecord::kStrong) && outlasts(now, past);
   }
   if (!writes) {
     note_read(now, cell, entry);
     return true;
   }
+  if (now.hides_passed && past == now.passed) return false;
   cell.write = entry;
   cell.reads = {};
   sector.written |= mask;
   return true;
+}
+
+/// Whether a write that a strong one replaces matters to accesses that come after that: if it is a weak one, to other
+/// strong ones; else to those who know of the new one only.
+bool GlobalMemoryCheck::outlasts(const Present& now, uint32_t past) const {
+  const GlobalRecord& record = history_->record(past);
+  if (!history_->is_of_current_work(record.cluster)) return false;
+  if (!record.is(GlobalRecord::kStrong)) return true;
+  const Answer* const answer = find_answer(now, past);
+  return answer == nullptr || !answer->is_ordered;
+}
+
+/// What a cell keeps of a write. Where the write is strong, those that it replaces are kept elsewhere.
+GlobalEntry GlobalMemoryCheck::replacing(Present& now, const GlobalCell& cell, uint64_t address, uint32_t bytes,
+                                         GlobalEntry entry) {
+  const uint32_t past = cell.write.record();
+  if (!now.record.is(GlobalRecord::kStrong)) {
+    if (cell.write.hides()) hidden_.drop(address);
+    return entry;
+  }
+  bool hides = cell.write.hides();
+  if (past != 0 && past != now.number && outlasts(now, past)) {
+    const GlobalRecord& record = history_->record(past);
+    const bool same_lanes = record.is(GlobalRecord::kStrong) && record.cluster == now.state.number &&
+                            record.agent == now.warp && record.lanes == now.record.lanes &&
+                            cell.write.has_pattern_of(entry) && !record.is(GlobalRecord::kBulkStore);
+    const bool observes = record.is(GlobalRecord::kObserves);
+    if (!same_lanes || observes) {
+      const LaneMask lanes = cell.write.lanes_of(0, bytes, record.lanes);
+      hides |= hidden_.add(address, {cell.write.that_hides(false), record.cluster, record.agent, lanes,
+                                     static_cast<uint8_t>(bytes), observes});
+    }
+  }
+  return entry.that_hides(hides);
 }
 
 /// Whether an access cannot race with a past write, and needs no fence after it.
@@ -343,7 +408,17 @@ void GlobalMemoryCheck::check_scattered(Present& now, const machine::MemoryAcces
 
 void GlobalMemoryCheck::check_cell(Present& now, GlobalAllocation& allocation, GlobalCell& cell, GlobalSector& sector,
                                    uint64_t offset, uint32_t bytes, GlobalEntry entry) {
+  const uint64_t address = allocation.address + offset;
   hold_against(now, allocation, cell, cell.write, offset, bytes, entry);
+  if (cell.write.hides()) {
+    bool is_any_kept = false;
+    hidden_.for_each(address, bytes, [&](GlobalEntry past, const HiddenWrite&) {
+      if (past.record() < history_->first_record()) return;
+      is_any_kept = true;
+      hold_against(now, allocation, cell, past, offset, bytes, entry);
+    });
+    cell.write = cell.write.that_hides(is_any_kept);  // those of an earlier launch are forgotten
+  }
   const uint32_t mask = bytes == kSectorBytes ? ~0u : ((1u << bytes) - 1) << offset % kSectorBytes;
   if (now.record.is(GlobalRecord::kWrites)) {
     // An atomic reads too.
@@ -358,8 +433,7 @@ void GlobalMemoryCheck::check_cell(Present& now, GlobalAllocation& allocation, G
       }
       for (const GlobalEntry read : cell.reads) hold_against(now, allocation, cell, read, offset, bytes, entry);
     }
-    cell.write = entry;
-    cell.reads = {};
+    cell = {replacing(now, cell, address, bytes, entry), {}};
     sector.written |= mask;
     return;
   }
@@ -401,7 +475,11 @@ void GlobalMemoryCheck::hold_against(Present& now, GlobalAllocation& allocation,
     if (needs_fence) check_proxy(now, allocation, record, past.lanes_of(0, bytes, record.lanes), offset, bytes);
     return;
   }
-  if (record.is(GlobalRecord::kStrong) && record.is(GlobalRecord::kWrites) && has_observed(now, cell, racing)) return;
+  if (record.is(GlobalRecord::kStrong) && record.is(GlobalRecord::kWrites) &&
+      (has_observed(now, cell, racing) ||
+       has_observed_later(now, cell, past, allocation.address + offset, bytes, racing))) {
+    return;
+  }
   report_race(now, allocation, record, past_racing, racing, offset, bytes);
 }
 

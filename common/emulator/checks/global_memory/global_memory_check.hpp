@@ -26,6 +26,7 @@
 
 #include "emulator/checks/global_memory/global_history.hpp"
 #include "emulator/checks/global_memory/grid_knowledge.hpp"
+#include "emulator/checks/global_memory/hidden_writes.hpp"
 #include "emulator/checks/ordering/memory_check.hpp"
 
 namespace stagecraft::emulator::checks {
@@ -135,10 +136,12 @@ class GlobalMemoryCheck final : public MemoryCheck {
     // Cells of an access mostly have the same past: the last that it passed, and the last read that was asked about.
     uint32_t passed = 0, asked = 0;
     bool is_asked_known = false;
+    bool hides_passed = false;  ///< a strong write must keep `passed`
   };
 
   State& state_of(ClusterRecord& cluster);
   uint32_t site_of(const machine::Kernel& kernel, uint32_t pc);
+  bool observes(const machine::Kernel& kernel, uint32_t pc);
   uint32_t record_of(Present& now, machine::LaneMask lanes);
   /// Logs a read, if that is all that it needs (read_log.hpp); returns whether it was.
   bool log_read(ClusterRecord& cluster, State& state, const RecordedAccess& recorded);
@@ -167,10 +170,14 @@ class GlobalMemoryCheck final : public MemoryCheck {
   void check_cell(Present& now, GlobalAllocation& allocation, GlobalCell& cell, GlobalSector& sector, uint64_t offset,
                   uint32_t bytes, GlobalEntry entry);
   bool passes(Present& now, uint32_t past);
+  bool outlasts(const Present& now, uint32_t past) const;
+  GlobalEntry replacing(Present& now, const GlobalCell& cell, uint64_t address, uint32_t bytes, GlobalEntry entry);
   void note_read(Present& now, GlobalCell& cell, GlobalEntry entry);
   void hold_against(Present& now, GlobalAllocation& allocation, const GlobalCell& cell, GlobalEntry past,
                     uint64_t offset, uint32_t bytes, GlobalEntry entry);
   bool has_observed(Present& now, const GlobalCell& cell, machine::LaneMask lanes);
+  bool has_observed_later(Present& now, const GlobalCell& cell, GlobalEntry past, uint64_t address, uint32_t bytes,
+                          machine::LaneMask lanes);
   bool has_read_before(const Present& now, const GlobalCell& cell, machine::LaneMask lanes) const;
   /// Finds out which answers hold for an access.
   static void begin_access(Present& now);
@@ -215,6 +222,8 @@ class GlobalMemoryCheck final : public MemoryCheck {
   PerCluster<State> states_;
   std::vector<uint32_t> sites_;  ///< by pc; 0: not known yet
   std::unordered_map<uint64_t, GlobalLocation> locations_;
+  HiddenWrites hidden_;
+  std::vector<uint8_t> observes_;  ///< by pc, of atomics: 1 if their result is used, 2 if not; 0: not known yet
   std::unordered_map<uint32_t, ClusterRecord*> running_;    ///< by number of the cluster
   std::unordered_map<uint32_t, ProxyFences> proxy_fences_;  ///< by number of the cluster
   std::unordered_set<uint64_t> reported_;                   ///< past site, pc and what it is

@@ -33,16 +33,24 @@ class GlobalEntry {
   /// log2 of the bytes of each lane, which follow each other; or kTogether: all lanes of the record.
   uint8_t width() const { return static_cast<uint8_t>(bits_ >> kWidthShift); }
   /// The number of the cell's first byte among that lane's bytes.
-  uint16_t first_byte() const { return static_cast<uint16_t>(bits_ >> kFirstByteShift); }
+  uint16_t first_byte() const { return static_cast<uint16_t>((bits_ & ~kHides) >> kFirstByteShift); }
   /// Whether both say that the same lane accessed each byte.
-  bool has_pattern_of(GlobalEntry other) const { return (bits_ ^ other.bits_) >> kLaneShift == 0; }
+  bool has_pattern_of(GlobalEntry other) const { return ((bits_ ^ other.bits_) & ~kHides) >> kLaneShift == 0; }
+  /// Whether it is a strong write in whose place others stood that matter still (hidden_writes.hpp).
+  bool hides() const { return (bits_ & kHides) != 0; }
+  GlobalEntry that_hides(bool hides) const {
+    GlobalEntry entry = *this;
+    entry.bits_ = hides ? bits_ | kHides : bits_ & ~kHides;
+    return entry;
+  }
 
   /// The same access, as the cell that begins so many bytes later sees it.
   GlobalEntry moved(uint32_t bytes) const {
     if (width() == kTogether || record() == 0) return *this;
     const uint32_t at = first_byte() + bytes;
-    return {record(), static_cast<uint8_t>(lane() + (at >> width())), width(),
-            static_cast<uint16_t>(at & ((1u << width()) - 1))};
+    return GlobalEntry{record(), static_cast<uint8_t>(lane() + (at >> width())), width(),
+                       static_cast<uint16_t>(at & ((1u << width()) - 1))}
+        .that_hides(hides());
   }
   /// The lanes that accessed some bytes of the cell.
   /// @param all  those of the record
@@ -55,6 +63,7 @@ class GlobalEntry {
 
  private:
   static constexpr uint32_t kLaneShift = 32, kWidthShift = 40, kFirstByteShift = 48;
+  static constexpr uint64_t kHides = uint64_t{1} << 63;
 
   uint64_t bits_ = uint64_t{kTogether} << kWidthShift;
 };
