@@ -570,13 +570,16 @@ TEST_F(GlobalMemory, NamesAFenceOfTheBlock) {
 }
 TEST_F(GlobalMemory, FindsAMissingReleaseFence) {
   expect_report([&] { HAND_OVER(no_release_fence); },
-                {"race: reads", "this thread has acquired nothing that block (0,0,0) warp"});
+                {"race: reads", "has read what block (0,0,0) warp 0 [lane 0] wrote at global_memory_test.cu:",
+                 "is relaxed, and no fence is before it", "a __threadfence() before global_memory_test.cu:"});
 }
 TEST_F(GlobalMemory, FindsAMissingAcquireFence) {
   expect_report([&] { HAND_OVER(no_acquire_fence); }, {"race: reads", "nothing orders the two"});
 }
 TEST_F(GlobalMemory, FindsAMissingBarrierAfterTheAcquire) {
-  expect_report([&] { HAND_OVER(no_barrier_after); }, {"race: reads", "nothing orders the two"});
+  expect_report(
+      [&] { HAND_OVER(no_barrier_after); },
+      {"race: reads", "block (1,0,0) warp 0 [lane 0] has read the flag at global_memory_test.cu:", "no __sync"});
 }
 
 TEST_F(GlobalMemory, IsSilentWhereTheLastBlockAdds) {
@@ -591,7 +594,8 @@ TEST_F(GlobalMemory, FindsALastBlockWithoutFences) {
   auto* const in = reinterpret_cast<float*>(words);
   auto* const sums = reinterpret_cast<float*>(out);
   expect_report([&] { last_block_adds<Last::no_fence><<<kBlocks, kThreads>>>(in, sums, flags, sums + 64); },
-                {"race: reads", "acquired nothing"});
+                {"race: reads",
+                 "this thread's read of the flag at global_memory_test.cu:", "is relaxed, and no fence is before it"});
 }
 TEST_F(GlobalMemory, NamesTheScopeOfALastBlocksFence) {
   auto* const in = reinterpret_cast<float*>(words);

@@ -26,6 +26,7 @@
 
 #include "emulator/checks/global_memory/global_history.hpp"
 #include "emulator/checks/global_memory/grid_knowledge.hpp"
+#include "emulator/checks/global_memory/handovers.hpp"
 #include "emulator/checks/global_memory/hidden_writes.hpp"
 #include "emulator/checks/ordering/memory_check.hpp"
 
@@ -91,6 +92,7 @@ class GlobalMemoryCheck final : public MemoryCheck {
     uint64_t version = 0;  ///< ClusterNotes::version
     ByLane<Fenced> fenced;
     ByLane<Pending> pending;
+    AcquireNotes acquires;
     LogEntry logged;
   };
   /// Bulk stores of one thread that it has not waited for, by the numbers of their records.
@@ -217,11 +219,50 @@ class GlobalMemoryCheck final : public MemoryCheck {
                    machine::LaneMask lanes, uint64_t offset, uint32_t bytes);
   std::string reason(Present& now, const GlobalRecord& past, machine::LaneMask past_lanes, machine::LaneMask lanes,
                      std::string& cause);
+  // ---- Why releases and acquires do not order two accesses (global_handover.cpp) ----
+  /// What was found, and what to try.
+  struct Handover {
+    std::string what, cause;
+  };
+  /// An acquire that the racing lane knows of, and a release that it has read from.
+  struct Pair {
+    const AcquireNote* acquire = nullptr;
+    const ReleaseNote* release = nullptr;
+    uint32_t warp = 0;  ///< of the acquire
+  };
+  std::optional<Handover> explain_handover(Present& now, const GlobalRecord& past, machine::LaneMask past_lanes,
+                                           uint32_t lane);
+  std::optional<Handover> known_to_others(Present& now, const GlobalRecord& past, machine::LaneMask past_lanes,
+                                          uint32_t lane);
+  Handover explain_pair(Present& now, const GlobalRecord& past, machine::LaneMask past_lanes, const Pair& pair,
+                        uint32_t lane);
+  std::optional<Handover> relaxed_writer(Present& now, const GlobalRecord& past, const AcquireNote& acquire,
+                                         uint32_t warp, uint32_t lane);
+  std::optional<Handover> not_acquired(Present& now, const GlobalRecord& past, machine::LaneMask past_lanes,
+                                       uint32_t lane);
+  machine::LaneMask not_covered(const ReleaseNote& release, const GlobalRecord& past, machine::LaneMask lanes) const;
+  std::string spell_acquire(Present& now, const AcquireNote& acquire, uint32_t warp, uint32_t lane);
+  std::string spell_releaser(const ReleaseNote& release) const;
+  /// Calls `visit(note, warp)` for each strong read that a lane has made, or knows that others of its cluster have.
+  template <typename Visit>
+  void for_each_acquire(Present& now, uint32_t lane, Visit&& visit) {
+    const VectorClock& known = *now.order.known(now.warp, lane);
+    for (uint32_t warp = 0; warp < now.state.warps.size(); ++warp) {
+      for (const AcquireNote& note : now.state.warps[warp].acquires) {
+        const bool own = warp == now.warp && (note.lanes >> lane & 1) != 0;
+        if (own || known.at(ThreadKnowledge::component_of(warp, machine::first_lane(note.lanes))) >= note.time) {
+          visit(note, warp);
+        }
+      }
+    }
+  }
 
   GlobalHistory* history_ = nullptr;
   PerCluster<State> states_;
   std::vector<uint32_t> sites_;  ///< by pc; 0: not known yet
   std::unordered_map<uint64_t, GlobalLocation> locations_;
+  ReleaseNotes releases_;
+  uint64_t handovers_ = 0;  ///< notes of releases and acquires so far
   HiddenWrites hidden_;
   std::vector<uint8_t> observes_;  ///< by pc, of atomics: 1 if their result is used, 2 if not; 0: not known yet
   std::unordered_map<uint32_t, ClusterRecord*> running_;    ///< by number of the cluster

@@ -145,8 +145,8 @@ bool GlobalMemoryCheck::has_observed(Present& now, const GlobalCell& cell, LaneM
   });
 }
 
-/// Whether some of these lanes, or threads that they know, have looked at what an atomic of the bytes returned that came
-/// after a past write of them.
+/// Whether some of these lanes, or threads that they know, have looked at what an atomic of the bytes returned that
+/// came after a past write of them.
 bool GlobalMemoryCheck::has_observed_later(Present& now, const GlobalCell& cell, GlobalEntry past, uint64_t address,
                                            uint32_t bytes, LaneMask lanes) {
   if (!cell.write.hides() || cell.write.record() == past.record()) return false;
@@ -156,8 +156,7 @@ bool GlobalMemoryCheck::has_observed_later(Present& now, const GlobalCell& cell,
       const GlobalRecord& record = history_->record(entry.record());
       if (record.is(GlobalRecord::kObserves)) {
         const LaneMask observers = entry.lanes_of(0, 1, record.lanes);
-        const bool own =
-            record.cluster == now.state.number && record.agent == now.warp && (lanes & ~observers) == 0;
+        const bool own = record.cluster == now.state.number && record.agent == now.warp && (lanes & ~observers) == 0;
         observed = own || knows(now, record, observers & (~observers + 1), lanes);
       }
     }

@@ -85,6 +85,18 @@ std::string GlobalMemoryCheck::reason(Present& now, const GlobalRecord& past, La
         "between them",
         other.name, other.stream, history_->current().stream);
   }
+  const uint32_t lane = machine::first_lane(lanes);
+  const SharedForeign known = now.state.notes.known(now.order, now.warp, lane);
+  const bool knows_some = known != nullptr && known->find(past.cluster) != nullptr;
+  const bool both_write = past.is(GlobalRecord::kWrites) && now.record.is(GlobalRecord::kWrites);
+  const bool is_any_strong = past.is(GlobalRecord::kStrong) || now.record.is(GlobalRecord::kStrong);
+  const bool counts = past.is(GlobalRecord::kReadBefore) || now.record.is(GlobalRecord::kReadBefore);
+  if (both_write && !is_any_strong && !counts && !knows_some && past.cluster != now.state.number) {
+    cause =
+        "each block is to write bytes of its own: is the index right in both, and does neither reach into what is its "
+        "neighbour's? What several blocks are to add up needs atomics";
+    return "nothing orders the two, and both write: what comes last stays, and no order keeps both";
+  }
   if (past.is(GlobalRecord::kBulkStore) && past.time == GlobalRecord::kNotEnded) {
     cause =
         "the thread that issued the copy must wait with cp.async.bulk.wait_group 0, without .read, before it "
@@ -127,20 +139,28 @@ std::string GlobalMemoryCheck::reason(Present& now, const GlobalRecord& past, La
     return fmt::format("nothing orders the two: the acquire{} has scope {}, which orders nothing that {} did",
                        line_of(now.cluster, narrow.acquire_pc), name_of(narrow.acquire_scope), before);
   }
-  const machine::LaneMask lane = lanes & (~lanes + 1);
-  const SharedForeign known = now.state.notes.known(now.order, now.warp, machine::first_lane(lane));
-  const bool knows_some = known != nullptr && known->find(past.cluster) != nullptr;
-  const auto& pending = now.state.warps[now.warp].pending;
-  const Pending& mine = pending[machine::first_lane(lane)];
+  const Pending& mine = now.state.warps[now.warp].pending[lane];
   if (mine.released != nullptr && mine.released->find(past.cluster) != nullptr) {
     cause = "follow the relaxed (volatile) read by a __threadfence(), or read with .acquire, before what it guards";
     return fmt::format("nothing orders the two: the flag was read{} without acquire, and no fence has followed",
                        line_of(now.cluster, mine.pc));
   }
+  if (std::optional<Handover> handover = explain_handover(now, past, past_lanes, lane)) {
+    if (cause.empty()) cause = std::move(handover->cause);
+    return std::move(handover->what);
+  }
+  if (cause.empty() && both_write && !past.is(GlobalRecord::kStrong)) {
+    cause = fmt::format(
+        "what other blocks are to find must be there before the kernel begins (cudaMemset, or an earlier kernel does "
+        "what "
+        "{} does), or a barrier of the grid must come after that line",
+        history_->site(past.site).line);
+  }
   if (cause.empty()) {
     cause =
-        "between blocks only a release and an acquire of one location order memory: __threadfence() and an atomic on "
-        "both sides, cuda::atomic_ref, or a grid barrier; or launch a second kernel";
+        "between blocks a release and an acquire of one location order memory: a flag or counter, written after a "
+        "__threadfence() and read before one (or cuda::atomic_ref with release and acquire), a grid barrier, or a "
+        "second kernel";
   }
   if (knows_some) {
     return fmt::format("nothing orders the two: what this thread has acquired from {} was released before that access",

@@ -79,6 +79,10 @@ void GlobalMemoryCheck::synchronise(Present& now) {
   const bool releases = event.order == AccessOrder::release || event.order == AccessOrder::acquire_release;
   const bool acquires = event.order == AccessOrder::acquire || event.order == AccessOrder::acquire_release;
   const bool reads = event.kind != AccessKind::write, writes = event.kind != AccessKind::read;
+  if (reads) {
+    warp.acquires.add(
+        {event.global[machine::first_lane(event.lanes)], now.pc, event.lanes, now.record.time, ++handovers_});
+  }
   if (locations_.empty() && !(writes && (releases || warp.fenced.is_set()))) return;
   const uint32_t rank = now.warp / now.order.warps_per_block();
   constexpr size_t kReleasesKept = 8;
@@ -107,8 +111,19 @@ void GlobalMemoryCheck::synchronise(Present& now) {
     SharedForeign released = releases ? released_by(now, lane) : fenced_by(now, lane);
     if (!releases && released != nullptr) scope = std::min(scope, warp.fenced[lane].scope);
     // An update continues the release sequence of the write it replaces; a plain write ends it.
-    if (event.kind != AccessKind::update && found != locations_.end()) locations_.erase(found);
+    if (event.kind != AccessKind::update && found != locations_.end()) {
+      locations_.erase(found);
+      releases_.drop(address);
+    }
     if (released == nullptr) continue;
+    const SharedClock known = now.order.known(now.warp, lane);
+    ReleaseNote note{.cluster = now.state.number, .warp = now.warp, .lane = lane, .site = now.record.site};
+    note.time = releases ? now.record.time : warp.fenced[lane].time;
+    note.released = releases ? known : warp.fenced[lane].known;
+    note.known = known;
+    note.fence_site = releases ? 0 : site_of(now.cluster.kernel(), warp.fenced[lane].pc);
+    note.number = ++handovers_;
+    releases_.add(address, note);
     GlobalLocation& location = locations_[address];
     if (scope >= MemoryScope::device) {
       location.wide = joined(location.wide, released);

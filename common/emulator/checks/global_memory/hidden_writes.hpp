@@ -2,7 +2,7 @@
 //
 // Strong writes, such as atomics, need no order among each other, but a weak access must come after all of them: the
 // last block of a reduction must know of each addition, not of the last one alone. A strong write must in turn come
-// after a weak one that set the bytes, though another strong write stands between. What is kept of a place is bounded:
+// after a weak one that set the bytes, though another strong write is between. What is kept of a place is bounded:
 // the latest few writes of each warp, some of other clusters than the last one's among them.
 #pragma once
 

@@ -50,7 +50,7 @@ TEST_F(GlobalMemoryTest, FindsWritesOfTwoBlocksToOneWord) {
   const std::string body = kOwnWord + kBlock + "st.global.u32 [%rd1], %r5;\n";
   expect_one(run_alone(body), "race",
              {"writes", "in global memory", line_of(body, "st.global"), "block (0,0,0) warp 0",
-              "this thread has acquired nothing that"});
+              "nothing orders the two, and both write", "bytes of its own"});
 }
 
 TEST_F(GlobalMemoryTest, IsSilentOnWordsOfEachBlock) {
