@@ -26,6 +26,20 @@ __device__ inline void copy_8_bytes(void* to, const void* from) {
 /// Waits for such copies of the calling thread. Source: PTX ISA, "cp.async.wait_all".
 __device__ inline void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
+/// Copies a tensor map to global memory, by all lanes of a warp, and releases it there. Source: PTX ISA,
+/// "tensormap.cp_fenceproxy".
+__device__ inline void publish_map(void* to, const void* from) {
+  asm volatile(
+      "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%0], [%1], 128;" ::"l"(
+          to),
+      "r"(shared_address(from))
+      : "memory");
+}
+/// Makes a tensor map that was changed visible to the copies of this block. Source: PTX ISA, "fence.proxy".
+__device__ inline void acquire_map(const void* map) {
+  asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
+}
+
 /// Ends the life of an mbarrier. Source: PTX ISA, "mbarrier.inval".
 __device__ inline void invalidate(uint64_t* barrier) {
   asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(shared_address(barrier)) : "memory");

@@ -8,6 +8,7 @@
 #include "emulator/checks/initialisation/unwritten_check.hpp"
 #include "emulator/checks/memory_checks.hpp"
 #include "emulator/checks/proxies/proxy_check.hpp"
+#include "emulator/checks/proxies/tensor_map_check.hpp"
 #include "emulator/checks/race/race_check.hpp"
 #include "emulator/checks/synchronisation/barrier_check.hpp"
 #include "emulator/checks/synchronisation/lost_copy_check.hpp"
@@ -32,6 +33,7 @@ using AllMemoryChecks = MemoryChecks<BarrierCheck,            //
                                      StoreReadCheck,          //
                                      WarpgroupRegisterCheck,  //
                                      ProxyCheck,              //
+                                     TensorMapCheck,          //
                                      TensorMemoryCheck,       //
                                      GapCheck,                //
                                      UnwrittenCheck,          //

@@ -89,6 +89,11 @@ class MemoryChecks final : public machine::Observer {
         event.fragment->cluster(), [&](ClusterOrder& order) { order.group_changed(event); },
         [&](auto& check, ClusterRecord& cluster) { check.group_changed(cluster, event); });
   }
+  void tensor_map_changed(const machine::TensorMapEvent& event) override {
+    announce(
+        event.fragment->cluster(), [&](ClusterOrder& order) { order.tensor_map_changed(event); },
+        [&](auto& check, ClusterRecord& cluster) { check.tensor_map_changed(cluster, event); });
+  }
   void tensor_memory_changed(const machine::TensorEvent& event) override {
     announce(
         event.fragment->cluster(), [&](ClusterOrder& order) { order.tensor_memory_changed(event); },

@@ -16,12 +16,6 @@ void translate_fence(Translation& t) {
   if (t.modifiers.take("mbarrier_init")) {
     t.modifiers.require("release");
     t.modifiers.require("cluster");
-  } else if (t.modifiers.has("tensormap::generic")) {
-    t.modifiers.require("proxy");
-    t.modifiers.require("tensormap::generic");
-    const bool acquires = t.modifiers.require_one_of({"acquire", "release"}) == "acquire";
-    t.modifiers.require_one_of({"cta", "cluster", "gpu", "sys"});
-    if (acquires && t.integer(t.operand(1), "the size of a tensor map") != 128) t.illegal("a tensor map has 128 bytes");
   } else if (t.modifiers.take("proxy")) {
     t.modifiers.require_one_of({"async", "alias", "async::generic", "async.global", "async.shared::cta"});
     t.modifiers.take_one_of({"global", "shared::cta", "shared::cluster"});
@@ -46,7 +40,6 @@ void translate_membar(Translation& t) {
 }
 
 FenceKind fence_kind_of(const ptx::Instruction& instruction) {
-  if (ptx::has_modifier(instruction, "tensormap::generic")) return FenceKind::other;
   if (ptx::has_modifier(instruction, "mbarrier_init")) return FenceKind::mbarrier_init;
   if (!ptx::has_modifier(instruction, "proxy")) return FenceKind::memory;
   if (ptx::has_modifier(instruction, "alias")) return FenceKind::other;

@@ -31,6 +31,19 @@ void announce_access(Fragment& fragment, uint32_t lane, AccessKind kind, uint32_
 /// Gives the operation its number and announces it. Returns the number.
 uint64_t announce_operation(AsyncOperation operation);
 void announce_group(const GroupEvent& event);
+/// Announces what lanes do to tensor maps, once for each map. @param address  returns that of a lane
+template <typename Address>
+void announce_tensor_map(const Fragment& fragment, TensorMapEventKind kind, LaneMask lanes, Address address) {
+  if (!observes_memory(fragment)) return;
+  while (lanes != 0) {
+    const uint64_t map = address(first_lane(lanes));
+    LaneMask alike = 0;
+    for_each_lane(lanes, [&](uint32_t lane) { alike |= (address(lane) == map ? 1u : 0u) << lane; });
+    lanes &= ~alike;
+    const TensorMapEvent event{kind, &fragment, alike, map};
+    for (Observer* observer : fragment.grid().memory_observers) observer->tensor_map_changed(event);
+  }
+}
 void announce_warpgroup_issue(const WarpgroupIssue& event);
 void announce_warpgroup_wait(const WarpgroupWait& event);
 void announce_warpgroup_fence(const Fragment& fragment);

@@ -211,6 +211,8 @@ struct AsyncOperation {
   ProductShape product{};
   uint64_t bytes = 0;   ///< of a copy: what its barrier counts, or what it stores
   uint32_t target = 0;  ///< of a copy to several blocks: the number of this target; they share one read
+  /// Of a copy through a tensor map in memory that kernels may write: the map's address; else 0.
+  uint64_t tensor_map = 0;
   /// What a copy reads or writes in global memory; only where instructions or accesses of global memory are observed.
   std::vector<GlobalRange> global{};
 };
@@ -314,6 +316,20 @@ struct EarlyRead {
   const StoreUnderWay* store;  ///< the first that is still to write there
 };
 
+enum class TensorMapEventKind : uint8_t {
+  replace,  ///< tensormap.replace in global memory
+  copy,     ///< tensormap.cp_fenceproxy, by the whole warp; it releases the map as well
+  acquire,  ///< fence.proxy.tensormap::generic.acquire
+  release,  ///< fence.proxy.tensormap::generic.release
+};
+/// Something concerns a tensor map in global memory.
+struct TensorMapEvent {
+  TensorMapEventKind kind;
+  const Fragment* fragment;
+  LaneMask lanes;
+  uint64_t address;  ///< of the map; 0 for a release, which is of all
+};
+
 enum class FenceKind : uint8_t {
   memory,              ///< fence.acq_rel and its kind, membar; ObservedOp::scope is its scope
   mbarrier_init,       ///< fence.mbarrier_init
@@ -362,6 +378,7 @@ class Observer {
   virtual void threads_met(const Rendezvous&) {}
   virtual void operation_issued(const AsyncOperation&) {}
   virtual void group_changed(const GroupEvent&) {}
+  virtual void tensor_map_changed(const TensorMapEvent&) {}
   virtual void tensor_memory_changed(const TensorEvent&) {}
   virtual void warpgroup_issued(const WarpgroupIssue&) {}
   virtual void warpgroup_waited(const WarpgroupWait&) {}

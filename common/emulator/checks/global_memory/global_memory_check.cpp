@@ -180,6 +180,7 @@ void GlobalMemoryCheck::memory_accessed(ClusterRecord& cluster, const RecordedAc
 
 void GlobalMemoryCheck::operation_issued(ClusterRecord& cluster, const IssuedOperation& issued) {
   const machine::AsyncOperation& event = issued.event;
+  if (event.tensor_map != 0 && !acquired_maps_.contains(event.tensor_map)) check_map(cluster, event);
   if (event.global.empty()) return;
   const bool stores = event.completion == AsyncCompletion::bulk_group;
   if (!stores && event.target != 0) return;  // the targets of a multicast share one read

@@ -45,6 +45,9 @@ class GlobalMemoryCheck final : public MemoryCheck {
   void group_changed(ClusterRecord& cluster, const machine::GroupEvent& event) override;
   void fence_executed(ClusterRecord& cluster, const machine::Fragment& fragment, machine::LaneMask lanes,
                       machine::FenceKind kind) override;
+  void tensor_map_changed(ClusterRecord&, const machine::TensorMapEvent& event) override {
+    if (event.kind == machine::TensorMapEventKind::acquire) acquired_maps_.insert(event.address);
+  }
 
  private:
   /// What a lane knew at its last fence.
@@ -205,6 +208,7 @@ class GlobalMemoryCheck final : public MemoryCheck {
   void check_proxy(Present& now, GlobalAllocation& allocation, const GlobalRecord& past, machine::LaneMask past_lanes,
                    uint64_t offset, uint32_t bytes);
   bool is_fenced(Present& now, const GlobalRecord& past, machine::LaneMask past_lanes);
+  void check_map(ClusterRecord& cluster, const machine::AsyncOperation& copy);
   bool reads_some_written(Present& now, GlobalAllocation& allocation, uint32_t lane);
   void check_written(Present& now, GlobalAllocation& allocation, const GlobalSector& sector, uint64_t offset,
                      uint32_t bytes, GlobalEntry entry);
@@ -267,6 +271,7 @@ class GlobalMemoryCheck final : public MemoryCheck {
   std::vector<uint8_t> observes_;  ///< by pc, of atomics: 1 if their result is used, 2 if not; 0: not known yet
   std::unordered_map<uint32_t, ClusterRecord*> running_;    ///< by number of the cluster
   std::unordered_map<uint32_t, ProxyFences> proxy_fences_;  ///< by number of the cluster
+  std::unordered_set<uint64_t> acquired_maps_;              ///< tensor maps that some thread of the grid has acquired
   std::unordered_set<uint64_t> reported_;                   ///< past site, pc and what it is
 };
 

@@ -232,6 +232,44 @@ void GlobalMemoryCheck::check_proxy(Present& now, GlobalAllocation& allocation, 
   findings_.add(now.cluster.cluster(), *identity, std::move(finding));
 }
 
+/// Finds a tensor map that threads of this launch have stored, and that nobody has acquired. TensorMapCheck knows more
+/// of one that was changed by instructions for that, and of the order.
+void GlobalMemoryCheck::check_map(ClusterRecord& cluster, const machine::AsyncOperation& copy) {
+  constexpr uint64_t kMapBytes = 128;
+  GlobalShadow& shadow = history_->shadow();
+  GlobalAllocation* const allocation = shadow.find(*cluster.cluster().grid->memory, copy.tensor_map);
+  if (allocation == nullptr) return;
+  const uint64_t offset = copy.tensor_map - allocation->address;
+  const GlobalRecord* store = nullptr;
+  for (uint64_t at = offset; at < std::min(offset + kMapBytes, allocation->size); at += kSectorBytes) {
+    const auto look_at = [&](GlobalCell& cell, uint64_t, uint32_t, GlobalSector&) {
+      if (cell.write.record() == 0) return;
+      const GlobalRecord& write = history_->record(cell.write.record());
+      const bool by_thread = !write.is(GlobalRecord::kAsync) && !write.is(GlobalRecord::kBulkStore);
+      if (by_thread && history_->is_of_current_work(write.cluster)) store = &write;
+    };
+    for_each_cell_of_sector(shadow, sector_of(*allocation, at), at, kSectorBytes, false, look_at);
+  }
+  if (store == nullptr) return;
+  const auto identity = findings_.claim("stored tensor map", copy.fragment->pc);
+  if (!identity) return;
+  Diagnostic finding;
+  finding.kind = "missing proxy fence";
+  finding.place = place_of(cluster, copy);
+  finding.message = fmt::format(
+      "the {} issued here uses the tensor map at {} in global memory, which this kernel has stored, and there is no "
+      "fence.proxy.tensormap::generic.acquire of it in between",
+      copy.what, GlobalHistory::spell_bytes(*allocation, offset, kMapBytes));
+  finding.details.push_back(history_->describe(*store, store->lanes));
+  finding.details.emplace_back(
+      "copies read tensor maps through a proxy of their own, which may not see what the threads' own proxy has "
+      "written");
+  finding.likely_cause =
+      "execute fence.proxy.tensormap::generic.release after the stores, and in the thread that issues the copy, after "
+      "the barrier, fence.proxy.tensormap::generic.acquire of these 128 bytes";
+  findings_.add(cluster.cluster(), *identity, std::move(finding));
+}
+
 /// Whether a lane's access, or an operation, has some bytes that were written.
 bool GlobalMemoryCheck::reads_some_written(Present& now, GlobalAllocation& allocation, uint32_t lane) {
   GlobalShadow& shadow = history_->shadow();

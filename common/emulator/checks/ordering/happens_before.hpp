@@ -200,6 +200,8 @@ class ClusterOrder {
   void barrier_changed(const machine::BarrierEvent& event);
   IssuedOperation operation_issued(const machine::AsyncOperation& event);
   void group_changed(const machine::GroupEvent& event);
+  /// Others learn of it by its time.
+  void tensor_map_changed(const machine::TensorMapEvent& event) { threads_.mark(warp_number(*event.fragment)); }
   void tensor_memory_changed(const machine::TensorEvent& event);
   void warpgroup_issued(const machine::WarpgroupIssue& event);
   void warpgroup_waited(const machine::WarpgroupWait& event);

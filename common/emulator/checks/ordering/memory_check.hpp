@@ -39,6 +39,7 @@ class MemoryCheck {
   virtual void threads_met(ClusterRecord&, const machine::Rendezvous&) {}
   virtual void operation_issued(ClusterRecord&, const IssuedOperation&) {}
   virtual void group_changed(ClusterRecord&, const machine::GroupEvent&) {}
+  virtual void tensor_map_changed(ClusterRecord&, const machine::TensorMapEvent&) {}
   virtual void tensor_memory_changed(ClusterRecord&, const machine::TensorEvent&) {}
   virtual void warpgroup_issued(ClusterRecord&, const machine::WarpgroupIssue&) {}
   virtual void warpgroup_waited(ClusterRecord&, const machine::WarpgroupWait&) {}

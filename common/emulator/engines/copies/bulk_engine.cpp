@@ -93,6 +93,7 @@ void announce_delivery(Fragment& fragment, std::vector<BulkTarget>& targets, uin
                                            .end = begin + bulk_latency(fragment.grid(), bytes),
                                            .bytes = bytes,
                                            .target = number++,
+                                           .tensor_map = notes.tensor_map,
                                            .global = notes.global});
   }
 }
@@ -121,7 +122,7 @@ void complete_delivery(Cluster& cluster, const std::vector<BulkTarget>& targets,
 void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const char* what, bool updates, uint32_t source,
                     const SharedFootprint& footprint, const GlobalFootprint& target,
                     std::function<std::vector<std::byte>()> read,
-                    std::function<void(const std::vector<std::byte>&)> write) {
+                    std::function<void(const std::vector<std::byte>&)> write, uint64_t tensor_map) {
   struct Store {
     Block* block;
     const char* what;
@@ -144,6 +145,7 @@ void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const cha
                         .begin = begin,
                         .end = begin + bulk_latency(fragment.grid(), bytes),
                         .bytes = bytes,
+                        .tensor_map = tensor_map,
                         .global = observes_global(fragment) ? target() : std::vector<GlobalRange>{}});
   }
   Block& block = fragment.block();

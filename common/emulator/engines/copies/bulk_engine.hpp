@@ -70,6 +70,7 @@ struct DeliveryNotes {
   bool needs_fence_after_reads = false;  ///< AsyncOperation
   SharedLayout layout = SharedLayout::unknown;
   std::vector<GlobalRange> global{};  ///< AsyncOperation
+  uint64_t tensor_map = 0;            ///< AsyncOperation
 };
 
 // The beginning and the end of schedule_delivery.
@@ -103,7 +104,7 @@ using GlobalFootprint = std::function<std::vector<GlobalRange>()>;
 void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const char* what, bool updates, uint32_t source,
                     const SharedFootprint& footprint, const GlobalFootprint& target,
                     std::function<std::vector<std::byte>()> read,
-                    std::function<void(const std::vector<std::byte>&)> write);
+                    std::function<void(const std::vector<std::byte>&)> write, uint64_t tensor_map = 0);
 
 /// Wakes the fragments that wait in a wait_group of this thread, which then check their groups again.
 void wake_waiting(ThreadBulkGroups& groups);

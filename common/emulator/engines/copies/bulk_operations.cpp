@@ -9,6 +9,7 @@
 namespace stagecraft::emulator::machine {
 
 void translate_tensormap(Translation& t);
+void translate_tensormap_fence(Translation& t);
 
 namespace {
 
@@ -55,6 +56,7 @@ InstructionTraits copy_traits(const ptx::Instruction& instruction) {
 void add_bulk_copies(InstructionSet& set) {
   set.add("cp", translate_cp, copy_traits, InstructionClass::barrier);
   set.add("tensormap", translate_tensormap, kOrdinary, InstructionClass::other);
+  set.add("fence.proxy.tensormap::generic", translate_tensormap_fence, kOrdinary, InstructionClass::fence);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -8,6 +8,7 @@
 
 #include "emulator/engines/copies/bulk_engine.hpp"
 #include "emulator/engines/lane_operand.hpp"
+#include "emulator/state/announcements.hpp"
 #include "emulator/state/fragments.hpp"
 #include "emulator/translation/translation.hpp"
 
@@ -175,6 +176,14 @@ Outcome replace(Fragment& fragment, const Op& op, LaneMask mask) {
     replace_field(map, detail, detail.value.at(fragment, lane));
     std::memcpy(place, &map, sizeof map);
   });
+  if (!detail.shared) {
+    LaneMask global = 0;
+    const auto address = [&](uint32_t lane) { return detail.address.at(fragment, lane); };
+    for_each_lane(mask, [&](uint32_t lane) {
+      global |= (locate(address(lane)).where == Located::Where::global ? 1u : 0u) << lane;
+    });
+    announce_tensor_map(fragment, TensorMapEventKind::replace, global, address);
+  }
   return Outcome::next;
 }
 
@@ -193,8 +202,21 @@ Outcome copy_map(Fragment& fragment, const Op& op, LaneMask mask) {
   const uint32_t lane = first_lane(mask);
   const uint32_t source = detail.source.at(fragment, lane, kWhat);
   Block& block = block_in_scope(fragment.block(), source, sizeof(TensorMap), 128, SharedScope::block, kWhat);
-  std::memcpy(changeable_map(fragment, detail.target.at(fragment, lane), false, kWhat), bytes_of(block, source),
-              sizeof(TensorMap));
+  const uint64_t target = detail.target.at(fragment, lane);
+  std::memcpy(changeable_map(fragment, target, false, kWhat), bytes_of(block, source), sizeof(TensorMap));
+  announce_tensor_map(fragment, TensorMapEventKind::copy, mask, [&](uint32_t) { return target; });
+  return Outcome::next;
+}
+
+struct MapFenceDetail : OpDetail {
+  LaneOperand address;  ///< absent: it releases
+};
+
+/// Memory is sequentially consistent here, so the fence is announced, and does nothing.
+Outcome map_fence(Fragment& fragment, const Op& op, LaneMask mask) {
+  const LaneOperand& map = static_cast<const MapFenceDetail*>(op.detail)->address;
+  announce_tensor_map(fragment, map.present() ? TensorMapEventKind::acquire : TensorMapEventKind::release, mask,
+                      [&](uint32_t lane) { return map.present() ? map.at(fragment, lane) : 0; });
   return Outcome::next;
 }
 
@@ -244,6 +266,19 @@ void translate_copy_map(Translation& t) {
 }
 
 }  // namespace
+
+void translate_tensormap_fence(Translation& t) {
+  t.modifiers.require("proxy");
+  t.modifiers.require("tensormap::generic");
+  const bool acquires = t.modifiers.require_one_of({"acquire", "release"}) == "acquire";
+  t.modifiers.require_one_of({"cta", "cluster", "gpu", "sys"});
+  auto detail = std::make_unique<MapFenceDetail>();
+  if (acquires) {
+    if (t.integer(t.operand(1), "the size of a tensor map") != 128) t.illegal("a tensor map has 128 bytes");
+    detail->address = lane_address(t, t.operand(0));
+  }
+  t.emit(map_fence).detail = t.keep(std::move(detail));
+}
 
 void translate_tensormap(Translation& t) {
   if (t.modifiers.take("replace")) return translate_replace(t);

@@ -188,6 +188,13 @@ void announce_early_load(const Fragment& fragment, uint32_t lane, const TensorBo
   announce_early_copy(fragment, lane, rows_of(box));
 }
 
+/// The address of a copy's tensor map, for observers; 0 where no kernel can change it.
+uint64_t changeable_map_of(const Fragment& fragment, uint32_t lane, const TensorDetail& detail) {
+  if (!observes_memory(fragment)) return 0;
+  const uint64_t address = detail.map.at(fragment, lane);
+  return fragment.grid().memory->find(address)->writable_by_kernels ? address : 0;
+}
+
 SharedFootprint footprint_of(const std::shared_ptr<const TensorBox>& box) {
   return {[box](uint32_t address) { return shared_ranges(*box, address); }};
 }
@@ -204,6 +211,7 @@ Outcome load(Fragment& fragment, const Op& op, LaneMask mask) {
     DeliveryNotes notes{.lane = lane, .layout = layout_of(box->map.swizzle)};
     if (observes_memory(fragment)) notes.footprint = footprint_of(box);
     if (observes_global(fragment)) notes.global = rows_of(*box);
+    notes.tensor_map = changeable_map_of(fragment, lane, detail);
     schedule_delivery(
         fragment, std::move(targets), box->bytes(), detail.what, notes,
         [cluster, box, what = detail.what, memory = DeviceMemory::generation()](const BulkTarget& target) {
@@ -275,7 +283,7 @@ Outcome store(Fragment& fragment, const Op& op, LaneMask mask) {
     };
     const auto writes = [box] { return rows_of(*box); };
     schedule_store(fragment, lane, box->bytes(), detail.what, detail.reduces, source, footprint_of(box), writes, read,
-                   write);
+                   write, changeable_map_of(fragment, lane, detail));
   });
   return Outcome::next;
 }
