@@ -19,6 +19,7 @@
 #include "emulator/checks/synchronisation/store_read_check.hpp"
 #include "emulator/checks/synchronisation/warpgroup_register_check.hpp"
 #include "emulator/checks/tensor_memory/leak_check.hpp"
+#include "emulator/checks/tensor_memory/nan_scale_check.hpp"
 #include "emulator/checks/tensor_memory/tensor_memory_check.hpp"
 
 namespace stagecraft::emulator::checks {
@@ -35,6 +36,7 @@ using AllMemoryChecks = MemoryChecks<BarrierCheck,            //
                                      ProxyCheck,              //
                                      TensorMapCheck,          //
                                      TensorMemoryCheck,       //
+                                     NanScaleCheck,           //
                                      GapCheck,                //
                                      UnwrittenCheck,          //
                                      StaleOperandCheck,       //

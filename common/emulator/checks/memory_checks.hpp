@@ -99,6 +99,11 @@ class MemoryChecks final : public machine::Observer {
         event.fragment->cluster(), [&](ClusterOrder& order) { order.tensor_memory_changed(event); },
         [&](auto& check, ClusterRecord& cluster) { check.tensor_memory_changed(cluster, event); });
   }
+  void nan_scales_used(const machine::NanScales& event) override {
+    ClusterRecord* cluster = record_.find(*event.block->cluster);
+    if (cluster == nullptr) return;
+    for_each_check([&](auto& check) { check.nan_scales_used(*cluster, event); });
+  }
   void warpgroup_issued(const machine::WarpgroupIssue& event) override {
     announce(
         event.fragment->cluster(), [&](ClusterOrder& order) { order.warpgroup_issued(event); },

@@ -330,6 +330,19 @@ struct TensorMapEvent {
   uint64_t address;  ///< of the map; 0 for a release, which is of all
 };
 
+/// A tcgen05.mma multiplies rows of an operand, of which not all elements are zero, by scale factors that are NaN.
+struct NanScales {
+  const Block* block;  ///< that has issued it
+  uint32_t warp, lane, pc;
+  char operand;          ///< 'A' or 'B'
+  bool ue4m3;            ///< else ue8m0
+  uint8_t code;          ///< of the first one
+  uint32_t first, last;  ///< rows of the operand in `rank`; B's are columns of D
+  uint32_t count = 0;    ///< of such rows
+  uint32_t rank = 0;     ///< the block in whose tensor memory the factors are
+  uint32_t column = 0;   ///< of the first one
+};
+
 enum class FenceKind : uint8_t {
   memory,              ///< fence.acq_rel and its kind, membar; ObservedOp::scope is its scope
   mbarrier_init,       ///< fence.mbarrier_init
@@ -380,6 +393,7 @@ class Observer {
   virtual void group_changed(const GroupEvent&) {}
   virtual void tensor_map_changed(const TensorMapEvent&) {}
   virtual void tensor_memory_changed(const TensorEvent&) {}
+  virtual void nan_scales_used(const NanScales&) {}
   virtual void warpgroup_issued(const WarpgroupIssue&) {}
   virtual void warpgroup_waited(const WarpgroupWait&) {}
   /// A warp has executed wgmma.fence.

@@ -41,6 +41,7 @@ class MemoryCheck {
   virtual void group_changed(ClusterRecord&, const machine::GroupEvent&) {}
   virtual void tensor_map_changed(ClusterRecord&, const machine::TensorMapEvent&) {}
   virtual void tensor_memory_changed(ClusterRecord&, const machine::TensorEvent&) {}
+  virtual void nan_scales_used(ClusterRecord&, const machine::NanScales&) {}
   virtual void warpgroup_issued(ClusterRecord&, const machine::WarpgroupIssue&) {}
   virtual void warpgroup_waited(ClusterRecord&, const machine::WarpgroupWait&) {}
   virtual void warpgroup_fenced(ClusterRecord&, const machine::Fragment&) {}

@@ -255,6 +255,24 @@ TEST_F(ScaleFactorsTest, MustBeThereBeforeTheMultiplication) {
   }
 }
 
+TEST_F(ScaleFactorsTest, AreReportedWhereTheyAreNanForRowsThatAreNotZero) {
+  const auto body = [](const std::string& set) {
+    const std::string of_b = with(copy_scales(12), "mov.u32 %r1, tile;", "mov.u32 %r1, tile; add.u32 %r1, %r1, 2048;");
+    return program(set + "fence.proxy.async;\n" + copy_scales(8) + of_b + multiply_scaled(8, 12));
+  };
+  const std::string scale = "mov.u32 %r4, 0x7f7f7fff; st.shared.u32 [tile+16], %r4;\n";
+  const std::string row = "mov.u64 %rd4, 0x3c003c003c003c00; st.shared.u64 [a+16], %rd4;\n";
+  const std::string wrong = body(scale + row);
+  expect_one(
+      run(wrong, kTwoWarps), "nan scale factor",
+      {"multiplies row 1 of A by scale factors that are NaN: 0xff in ue8m0", line_of(wrong, "tcgen05.mma"),
+       "0xff is at tile+0x10: block (0,0,0) warp 0 [lane 0] writes it at " + line_of(wrong, "st.shared.u32 [tile")});
+  const std::string zeros =
+      "mov.u64 %rd4, 0; st.shared.v2.u64 [a+16], {%rd4, %rd4}; st.shared.v2.u64 [a+2064], {%rd4, %rd4};\n";
+  expect_silence(run(body(scale + zeros), kTwoWarps));
+  expect_silence(run(body(with(scale, "0x7f7f7fff", "0x7f7fff7f") + row), kTwoWarps));  // which this one does not read
+}
+
 TEST_F(ScaleFactorsTest, AreReportedOnceIfTheyAreNotThere) {
   expect_one(run(program(copy_scales(8) + multiply_scaled(8, 12) + multiply_scaled(8, 12)), kTwoWarps),
              "uninitialised operand", {"reads column 12"});

@@ -78,6 +78,9 @@ class TensorAccumulator {
   uint32_t* base_;
 };
 
+/// Announces scale factors of a block that are NaN, where the panels say that their rows take part.
+void announce_nan_scales(const Tcgen05Mma& operation, const TensorUnit& unit, const PanelSpace& space,
+                         const NanScales& issued);
 /// Computes D (+)= A * B for a block-scaled kind, from panels that it may change.
 void execute_scaled(const Tcgen05Mma& operation, const TensorAccumulator& accumulator, TensorMemory& memory,
                     PanelSpace& space);

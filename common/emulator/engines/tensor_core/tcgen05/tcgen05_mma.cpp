@@ -15,6 +15,7 @@
 #include "emulator/engines/tensor_core/tcgen05/tcgen05_copy.hpp"
 #include "emulator/engines/tensor_core/tcgen05/tcgen05_mma_operation.hpp"
 #include "emulator/engines/tensor_core/tcgen05/tcgen05_queue.hpp"
+#include "emulator/state/announcements.hpp"
 #include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 
@@ -25,15 +26,15 @@ namespace {
 constexpr size_t kLaneWords = 4;  // of the disable-output-lane vector, for each block
 
 // Completes an operation, which was checked at its issue; its tensor memory may have been freed since.
-template <typename Operation>
-void complete(const Operation& operation, const TensorUnits& units) {
+template <typename Operation, typename... Observed>
+void complete(const Operation& operation, const TensorUnits& units, Observed... observed) {
   try {
     check(operation, units);
   } catch (Fault& fault) {
     fault.details.push_back("it was when the operation was issued: wait for its commit before tcgen05.dealloc");
     throw;
   }
-  execute(operation, units);
+  execute(operation, units, observed...);
 }
 
 struct MmaDetail : OpDetail {
@@ -101,10 +102,22 @@ Outcome multiply(Fragment& fragment, const Op& op, LaneMask mask) {
     check(operation, units);
     // K is 32 bytes for all kinds, and narrower types are faster in proportion: count 16 elements of 16 bits.
     const uint64_t products = uint64_t{operation.shape.m} * operation.shape.n * 16;
+    const bool observes_scales = is_block_scaled(detail.kind) && observes_memory(fragment);
+    const NanScales issued{.block = &fragment.block(),
+                           .warp = fragment.warp->index,
+                           .lane = lane,
+                           .pc = fragment.pc,
+                           .operand = 'A',
+                           .ue4m3 = false,
+                           .code = 0,
+                           .first = 0,
+                           .last = 0};
     issue(
         fragment, lane, units, products / (latencies.mma_macs_per_cycle * units.count()), "tcgen05.mma",
         [&] { return footprint_of(operation, units); },
-        [operation](const TensorUnits& of_operation) { complete(operation, of_operation); });
+        [operation, observes_scales, issued](const TensorUnits& of_operation) {
+          complete(operation, of_operation, observes_scales ? &issued : nullptr);
+        });
   });
   note_effect(fragment);
   return Outcome::next;

@@ -119,7 +119,7 @@ void execute_s32(const Tcgen05Mma& operation, const TensorAccumulator& accumulat
 
 }  // namespace
 
-void execute(const Tcgen05Mma& operation, const TensorUnits& units) {
+void execute(const Tcgen05Mma& operation, const TensorUnits& units, const NanScales* observed) {
   PanelSpace& space = panel_space();
   const bool scaled = is_block_scaled(operation.shape.kind);
   for (uint32_t i = 0; i < units.count(); ++i) {
@@ -130,6 +130,7 @@ void execute(const Tcgen05Mma& operation, const TensorUnits& units) {
     const TensorAccumulator accumulator(operation, memory);
     DisabledLanes disabled(operation, memory, i);
     if (scaled) {
+      if (observed != nullptr) announce_nan_scales(operation, units[i], space, *observed);
       execute_scaled(operation, accumulator, memory, space);
     } else {
       switch (operation.shape.d) {

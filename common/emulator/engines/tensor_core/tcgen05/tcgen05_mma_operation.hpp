@@ -8,6 +8,7 @@
 #include "emulator/engines/tensor_core/matrix_descriptors.hpp"
 #include "emulator/engines/tensor_core/matrix_operand.hpp"
 #include "emulator/engines/tensor_core/operation_footprint.hpp"
+#include "emulator/state/observer.hpp"
 #include "emulator/state/tensor_units.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -50,6 +51,7 @@ void check(const Tcgen05Mma& operation, const TensorUnits& units);
 OperationFootprint footprint_of(const Tcgen05Mma& operation, const TensorUnits& units);
 
 /// Executes an operation that `check` has accepted; reads the operands now.
-void execute(const Tcgen05Mma& operation, const TensorUnits& units);
+/// @param observed  who issued it, where its scale factors are to be looked at for observers; else null
+void execute(const Tcgen05Mma& operation, const TensorUnits& units, const NanScales* observed = nullptr);
 
 }  // namespace stagecraft::emulator::machine

@@ -8,6 +8,7 @@
 #include "emulator/engines/tensor_core/panel_kernels.hpp"
 #include "emulator/engines/tensor_core/scaled_sum.hpp"
 #include "emulator/engines/tensor_core/tcgen05/tcgen05_accumulator.hpp"
+#include "emulator/state/grid.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -23,10 +24,14 @@ class Scales {
         block_(operation.shape.k / operation.scales_per_slice),
         ue4m3_(operation.shape.scale_ue4m3) {}
 
-  uint32_t code(uint32_t row, uint32_t k, uint32_t quarter) const {
+  bool is_nan(uint32_t code) const { return ue4m3_ ? (code & 0x7f) == 0x7f : code == 0xff; }
+  uint32_t column_of(uint32_t row) const { return base_.column + scale_cell(row, 0).column; }
+  uint32_t word(uint32_t row, uint32_t quarter) const {
     const TensorCell cell = scale_cell(row, quarter);
-    const uint32_t word = memory_.column(base_.column + cell.column)[cell.lane];
-    return word >> 8 * (id_ + k / block_) & 0xff;
+    return memory_.column(base_.column + cell.column)[cell.lane];
+  }
+  uint32_t code(uint32_t row, uint32_t k, uint32_t quarter) const {
+    return word(row, quarter) >> 8 * (id_ + k / block_) & 0xff;
   }
   float value(uint32_t row, uint32_t k, uint32_t quarter) const {
     const uint32_t found = code(row, k, quarter);
@@ -188,7 +193,73 @@ void execute_scaled_fused(const Tcgen05Mma& operation, const TensorAccumulator& 
   }
 }
 
+// Which rows of one operand have a scale factor that is NaN.
+class NanRows {
+ public:
+  NanRows(NanScales found, char operand, const Scales& scales, const InstructionDescriptor& shape, uint32_t step)
+      : found_(found), scales_(scales), k_(shape.k), step_(step) {
+    found_.operand = operand;
+    found_.ue4m3 = shape.scale_ue4m3;
+  }
+  /// @param row  of which the quarter has the factors
+  /// @param name  its number in the operand
+  /// @param element  returns that of a place along K. A row of zeros is taken for padding, and what nothing has
+  ///                 written is not judged: rows do not mix.
+  template <typename Element>
+  void look_at(uint32_t row, uint32_t name, uint32_t quarter, Element element) {
+    if (scales_.word(row, quarter) == kPoisonPattern) return;
+    for (uint32_t first = 0; first < k_; first += step_) {
+      const uint32_t code = scales_.code(row, first, quarter);
+      if (!scales_.is_nan(code)) continue;
+      uint32_t k = first;
+      while (k < first + step_ && element(k) == 0.0f) ++k;
+      if (k == first + step_) continue;
+      if (found_.count == 0) {
+        found_.first = name;
+        found_.code = static_cast<uint8_t>(code);
+        found_.column = scales_.column_of(row);
+      }
+      found_.count += found_.count == 0 || name > found_.last ? 1 : 0;
+      found_.last = name;
+      return;
+    }
+  }
+  void announce(const Grid& grid) const {
+    if (found_.count == 0) return;
+    for (Observer* observer : grid.memory_observers) observer->nan_scales_used(found_);
+  }
+
+ private:
+  NanScales found_;
+  const Scales& scales_;
+  uint32_t k_, step_;
+};
+
 }  // namespace
+
+void announce_nan_scales(const Tcgen05Mma& operation, const TensorUnit& unit, const PanelSpace& space,
+                         const NanScales& issued) {
+  const InstructionDescriptor& shape = operation.shape;
+  const Scales scales_a(*unit.memory, operation.scales_a, shape.scale_id_a, operation);
+  const Scales scales_b(*unit.memory, operation.scales_b, shape.scale_id_b, operation);
+  const uint32_t step = shape.k / operation.scales_per_slice;
+  NanScales found = issued;
+  found.rank = unit.block->rank;
+  NanRows a(found, 'A', scales_a, shape, step), b(found, 'B', scales_b, shape, step);
+  for (uint32_t quarter = 0; quarter < 4; ++quarter) {
+    const QuarterPart part = part_of_quarter(operation, quarter);
+    for (uint32_t i = 0; i < 32; ++i) {
+      const float* const elements = space.a + part.panel_lane + i;
+      a.look_at(part.first_row + i, part.first_row + i, quarter, [&](uint32_t k) { return elements[k * kPanelLanes]; });
+    }
+    for (uint32_t n = 0; n < part.columns; ++n) {
+      const float* const elements = space.b + size_t{part.first_column + n} * shape.k;
+      b.look_at(n, part.first_column + n, quarter, [&](uint32_t k) { return elements[k]; });
+    }
+  }
+  a.announce(*unit.block->cluster->grid);
+  b.announce(*unit.block->cluster->grid);
+}
 
 void execute_scaled(const Tcgen05Mma& operation, const TensorAccumulator& accumulator, TensorMemory& memory,
                     PanelSpace& space) {

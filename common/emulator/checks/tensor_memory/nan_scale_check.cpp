@@ -1,0 +1,129 @@
+#include "emulator/checks/tensor_memory/nan_scale_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "emulator/checks/ordering/wording.hpp"
+#include "emulator/state/device_memory.hpp"
+
+namespace stagecraft::emulator::checks {
+
+using machine::AsyncOperation;
+using machine::NanScales;
+using machine::SharedRange;
+
+namespace {
+
+constexpr size_t kWritingsKept = 64;
+constexpr size_t kSuspectsKept = 8;
+
+bool may_be_nan(uint8_t code) { return (code & 0x7f) == 0x7f; }
+
+}  // namespace
+
+void NanScaleCheck::cluster_started(ClusterRecord& cluster) {
+  states_.start(cluster);
+  const machine::Kernel& kernel = cluster.kernel();
+  if (std::exchange(kernel_, &kernel) == &kernel) return;
+  scales_blocks_ = std::any_of(kernel.traits.begin(), kernel.traits.end(), [](const auto& of_function) {
+    return std::any_of(of_function.second.begin(), of_function.second.end(),
+                       [](const machine::InstructionTraits& traits) { return traits.scales_blocks; });
+  });
+}
+
+void NanScaleCheck::add(ClusterRecord& cluster, Writing writing) {
+  State& state = states_[cluster];
+  state.push_front(std::move(writing));
+  if (state.size() > kWritingsKept) state.pop_back();
+}
+
+void NanScaleCheck::note_copy(ClusterRecord& cluster, const AsyncOperation& event) {
+  const uint32_t warp = cluster.order().warp_number(*event.fragment);
+  Writing writing{warp / cluster.order().warps_per_block(),
+                  event.of_pair,
+                  event.tensor_writes,
+                  warp,
+                  1u << event.lane,
+                  event.fragment->pc,
+                  {}};
+  for (const SharedRange& range : event.reads) {
+    const uint32_t rank = range.address >> machine::kSharedRankShift;
+    const uint32_t offset = range.address & machine::kSharedOffsetMask;
+    if (rank >= cluster.memory.size()) continue;
+    const std::byte* const bytes = cluster.cluster().blocks[rank]->shared.data() + offset;
+    for (uint32_t i = 0; i < range.bytes && writing.suspects.size() < kSuspectsKept; ++i) {
+      const auto code = static_cast<uint8_t>(bytes[i]);
+      if (!may_be_nan(code)) continue;
+      Suspect suspect{range.address + i, code, {}};
+      cluster.memory[rank].for_each_write(offset + i, 1,
+                                          [&](const PastAccess& write, uint32_t) { suspect.writer = write; });
+      const bool known = suspect.writer.agent == PastAccess::kNobody ||
+                         std::any_of(writing.suspects.begin(), writing.suspects.end(), [&](const Suspect& each) {
+                           return each.code == code && each.writer.pc() == suspect.writer.pc();
+                         });
+      if (!known) writing.suspects.push_back(suspect);
+    }
+  }
+  add(cluster, std::move(writing));
+}
+
+void NanScaleCheck::note_store(ClusterRecord& cluster, const machine::TensorEvent& event) {
+  const uint32_t warp = cluster.order().warp_number(*event.fragment);
+  add(cluster,
+      {warp / cluster.order().warps_per_block(), false, event.ranges, warp, event.lanes, event.fragment->pc, {}});
+}
+
+void NanScaleCheck::nan_scales_used(ClusterRecord& cluster, const NanScales& event) {
+  const auto identity = findings_.claim(fmt::format("nan scales of {}", event.operand), event.pc);
+  if (!identity) return;
+  const ClusterOrder& order = cluster.order();
+  machine::Diagnostic finding;
+  finding.kind = "nan scale factor";
+  finding.place =
+      place_of(cluster, event.block->rank * order.warps_per_block() + event.warp, 1u << event.lane, event.pc);
+  const char* const rows = event.operand == 'A' ? "row" : "column";
+  const std::string which = event.count == 1 ? fmt::format("{} {} of {}", rows, event.first, event.operand)
+                                             : fmt::format("{} {}s of {}, {} to {},", event.count, rows, event.operand,
+                                                           event.first, event.last);
+  const std::string peer = event.rank == event.block->rank ? "" : " in the peer block";
+  finding.message =
+      fmt::format("the tcgen05.mma issued here multiplies {}{} by scale factors that are NaN: 0x{:02x} in {}", which,
+                  peer, event.code, event.ue4m3 ? "ue4m3" : "ue8m0");
+  finding.details.push_back(fmt::format(
+      "every sum of such a {} of D is NaN, whatever else is right; {}s of zeros, as padding, are not counted", rows,
+      rows));
+  finding.likely_cause =
+      "how does the byte get there: is an exponent put together with others without a mask (& 0xff), "
+      "or is it that of an infinite or a NaN maximum?";
+  const State& state = states_[cluster];
+  const auto writing = std::find_if(state.begin(), state.end(), [&](const Writing& each) {
+    return (each.rank == event.rank || (each.of_pair && (each.rank ^ 1) == event.rank)) &&
+           std::any_of(each.ranges.begin(), each.ranges.end(), [&](const machine::TensorRange& range) {
+             return event.column >= range.column && event.column < range.column + range.columns;
+           });
+  });
+  if (writing != state.end()) {
+    const machine::Place place = place_of(cluster, writing->warp, writing->lanes, writing->pc);
+    finding.details.push_back(fmt::format("{} by {}{} has put them into tensor memory", place.instruction,
+                                          spell_thread(cluster, writing->warp, writing->lanes),
+                                          line_of(cluster, writing->pc)));
+    const auto suspect = std::find_if(writing->suspects.begin(), writing->suspects.end(),
+                                      [&](const Suspect& each) { return each.code == event.code; });
+    if (suspect != writing->suspects.end()) {
+      const std::string name = cluster.kernel().name_of_shared_byte(suspect->address & machine::kSharedOffsetMask);
+      finding.details.push_back(
+          fmt::format("0x{:02x} is at {}: {}", event.code, name, describe(cluster, suspect->writer)));
+      if (suspect->writer.is_asynchronous()) {
+        finding.likely_cause =
+            "the copy brings what is in global memory: look at the host, or the kernel, that makes the scale "
+            "factors: " +
+            finding.likely_cause;
+      }
+    }
+  }
+  findings_.add(cluster.cluster(), *identity, std::move(finding));
+}
+
+}  // namespace stagecraft::emulator::checks
