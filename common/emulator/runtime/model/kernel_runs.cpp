@@ -103,6 +103,29 @@ void tell_forgotten(Reporter& reporter, const checks::GlobalHistory& history, Fo
   reporter.tell(fmt::format("stagecraft: {}\n", message), {{"kind", "global memory"}, {"message", message}});
 }
 
+/// Says once for a kernel that its setmaxnreg are ignored.
+void tell_ignored_registers(Reporter& reporter, std::set<std::string>& noted, const machine::Kernel& kernel) {
+  if (kernel.launch_registers() != 0) return;
+  std::vector<std::string> places;
+  for (uint32_t pc = 0; pc < kernel.code.size(); ++pc) {
+    const machine::OpPlace& place = kernel.places[pc];
+    const bool is_instruction = place.function != nullptr && place.instruction < place.function->body.size();
+    if (!is_instruction || !kernel.traits_at(pc).sets_register_count) continue;
+    const std::string line = kernel.describe_source(pc);
+    if (!line.empty() && std::find(places.begin(), places.end(), line) == places.end()) places.push_back(line);
+  }
+  const bool has_any = std::any_of(kernel.traits.begin(), kernel.traits.end(), [](const auto& of_function) {
+    return std::any_of(of_function.second.begin(), of_function.second.end(),
+                       [](const machine::InstructionTraits& traits) { return traits.sets_register_count; });
+  });
+  if (!has_any || !noted.insert(kernel.display_name).second) return;
+  const std::string message = fmt::format(
+      "setmaxnreg{}{} has no effect in kernel {}: ptxas ignores it (its warning C7508) where nothing tells it how many "
+      "registers a thread begins with; give the kernel __launch_bounds__(threads, blocks) or __maxnreg__",
+      places.empty() ? "" : " at ", fmt::join(places, ", "), kernel.display_name);
+  reporter.tell(fmt::format("stagecraft: note: {}\n", message), {{"kind", "note"}, {"message", message}});
+}
+
 /// What a launch takes, and the error of later calls, if it makes them fail.
 struct Ended {
   Cost cost;
@@ -132,6 +155,7 @@ class KernelRun {
     if (result.interrupted) stop_with_program();
     const std::string report = report_findings(result.diagnostics);
     launches_.unread = {request_.kernel->display_name, std::move(result.unread)};
+    tell_ignored_registers(reporter_, launches_.noted_kernels, *request_.kernel);
     replay.tell_unreached(reporter_);
     if (checks_.history != nullptr) tell_forgotten(reporter_, *checks_.history, forgotten);
     tell_recordings(report, result.stopped);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct LaunchHistory {
   checks::GlobalHistory global_memory;   ///< used where global memory is checked
   std::optional<timing::L2Contents> l2;  ///< of the model of the chip's speed, after the latest launch
   UnreadResults unread;                  ///< of the latest launch
+  std::set<std::string> noted_kernels;   ///< of which it was said that setmaxnreg has no effect
 
   uint64_t thread_instructions = 0;  ///< of all kernels so far, counted per active lane
   double seconds_in_kernels = 0;     ///< that the host took to emulate them
