@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -81,6 +82,23 @@ std::string find_unordered_use(const ClusterRecord& cluster, uint32_t index, uin
   return {};
 }
 
+/// Whether the last writes of a range are over for those who know of a barrier's phases, and not for a lane that knows
+/// `known`.
+bool relies_on(uint32_t warp, uint32_t lane, const VectorClock& known, uint32_t barrier, const ClusterRecord& cluster,
+               const machine::SharedRange& range) {
+  const ClusterOrder& order = cluster.order();
+  const SharedClock& completed = order.barrier(barrier).completed;
+  const uint32_t rank = range.address >> machine::kSharedRankShift;
+  if (completed == nullptr || rank >= cluster.memory.size()) return false;
+  bool relies = false;
+  cluster.memory[rank].for_each_write(
+      range.address & machine::kSharedOffsetMask, range.bytes, [&](const PastAccess& write, uint32_t) {
+        relies = relies ||
+                 (!order.knows(write, warp, 1u << lane, known) && order.knows(write, warp, 1u << lane, *completed));
+      });
+  return relies;
+}
+
 }  // namespace
 
 void BarrierCheck::barrier_changed(ClusterRecord& cluster, const machine::BarrierEvent& event) {
@@ -92,7 +110,6 @@ void BarrierCheck::barrier_changed(ClusterRecord& cluster, const machine::Barrie
   if (event.kind == BarrierEventKind::wait) check_answer(cluster, event);
   if (event.kind == BarrierEventKind::wait && !cluster.has_one_block()) check_scope_of_wait(cluster, event);
   if (event.kind != BarrierEventKind::arrive) return;
-  if (!asked_.empty()) went_on(cluster, event.fragment, event.lanes);
   check_overrun(cluster, event);
   check_scope(cluster, event);
 }
@@ -101,7 +118,7 @@ void BarrierCheck::barrier_changed(ClusterRecord& cluster, const machine::Barrie
 /// mbarrier operand using generic-proxy"; the same holds for tcgen05.commit and the others), so that order is enough.
 void BarrierCheck::operation_issued(ClusterRecord& cluster, const IssuedOperation& operation) {
   const machine::AsyncOperation& event = operation.event;
-  if (!asked_.empty()) went_on(cluster, event.fragment, 1u << event.lane);
+  if (!asked_.empty()) went_on(cluster, event);
   if (event.generic_proxy || !event.has_barrier) return;
   const ClusterOrder& order = cluster.order();
   const uint32_t index =
@@ -235,21 +252,71 @@ void BarrierCheck::check_answer(const ClusterRecord& cluster, const machine::Bar
       if (again && event.phase >= asked.phase) asked.lanes &= ~event.lanes;
     }
     std::erase_if(asked_, [](const Asked& asked) { return asked.lanes == 0; });
+    learnt(cluster, *event.fragment, event.lanes, order.barrier(index).completed);
     return;
   }
   const BarrierOrder& barrier = order.barrier(index);
   if (order.known(warp, machine::first_lane(event.lanes))->at(barrier.component) >= event.phase) return;
-  asked_.push_back({&cluster, index, warp, event.lanes, event.fragment->pc, event.phase});
+  const uint32_t first = machine::first_lane(event.lanes);
+  asked_.push_back({&cluster, index, warp, event.lanes, event.fragment->pc, event.phase, order.known(warp, first)});
 }
 
-/// These lanes do something that may rely on the phases that they have asked for.
-void BarrierCheck::went_on(const ClusterRecord& cluster, const machine::Fragment* fragment, LaneMask lanes) {
-  if (fragment == nullptr) return;
-  const uint32_t warp = cluster.order().warp_number(*fragment);
+/// Lanes learn something at a barrier, from other lanes, or (null) from what is not followed here.
+void BarrierCheck::learnt(const ClusterRecord& cluster, const machine::Fragment& fragment, LaneMask lanes,
+                          const SharedClock& what) {
+  const uint32_t warp = cluster.order().warp_number(fragment);
+  for (Asked& asked : asked_) {
+    if (asked.cluster != &cluster || asked.warp != warp || (asked.lanes & lanes) == 0 || asked.known == nullptr)
+      continue;
+    // Lanes that have asked alike teach each other nothing.
+    if (what == nullptr && (lanes & ~asked.lanes) == 0) continue;
+    asked.known = what == nullptr ? nullptr : joined_clocks(asked.known, what);
+  }
+}
+
+void BarrierCheck::met(const ClusterRecord& cluster, const machine::Rendezvous& event) {
+  const bool of_block = event.block != nullptr;
+  learnt(cluster, *event.fragment, event.lanes,
+         of_block ? cluster.order().learnt_at_barrier(event.block->rank, event.number) : nullptr);
+}
+
+/// Reports where these lanes do something that relies on a phase that they have asked for.
+/// @param relies  whether it does, of the lanes of an `Asked`
+template <typename Relies>
+void BarrierCheck::report_reliance(const ClusterRecord& cluster, const machine::Fragment& fragment, LaneMask lanes,
+                                   Relies relies) {
+  const uint32_t warp = cluster.order().warp_number(fragment);
   std::erase_if(asked_, [&](const Asked& asked) {
-    const bool relies = asked.cluster == &cluster && asked.warp == warp && (asked.lanes & lanes) != 0;
-    if (relies) report_unused_answer(asked);
+    const bool concerned =
+        asked.cluster == &cluster && asked.warp == warp && (asked.lanes & lanes) != 0 && asked.known != nullptr;
+    if (!concerned || !relies(asked)) return false;
+    report_unused_answer(asked);
+    return true;
+  });
+}
+
+void BarrierCheck::went_on(const ClusterRecord& cluster, const RecordedAccess& recorded) {
+  const machine::MemoryAccess& event = recorded.event;
+  if (event.fragment == nullptr) return;
+  if (event.order != machine::AccessOrder::weak) return learnt(cluster, *event.fragment, event.lanes, nullptr);
+  if (event.shared == nullptr) return;
+  report_reliance(cluster, *event.fragment, event.lanes, [&](const Asked& asked) {
+    bool relies = false;
+    machine::for_each_lane(asked.lanes & event.lanes, [&](uint32_t lane) {
+      relies = relies ||
+               relies_on(asked.warp, lane, *asked.known, asked.barrier, cluster, {event.shared[lane], event.bytes});
+    });
     return relies;
+  });
+}
+
+void BarrierCheck::went_on(const ClusterRecord& cluster, const machine::AsyncOperation& operation) {
+  report_reliance(cluster, *operation.fragment, 1u << operation.lane, [&](const Asked& asked) {
+    const auto is_relied_on = [&](const machine::SharedRange& range) {
+      return relies_on(asked.warp, operation.lane, *asked.known, asked.barrier, cluster, range);
+    };
+    return std::any_of(operation.reads.begin(), operation.reads.end(), is_relied_on) ||
+           std::any_of(operation.writes.begin(), operation.writes.end(), is_relied_on);
   });
 }
 

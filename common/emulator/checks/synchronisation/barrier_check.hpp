@@ -4,8 +4,8 @@
 //     that;
 //   - the lanes of one instruction arrive at an mbarrier more often than one of its phases waits for;
 //   - a thread arrives at an mbarrier of another block, and releases what it did for its own block only;
-//   - a thread goes on after a wait that may have failed, because nothing looks at the answer: it accesses memory,
-//     arrives or exits before it waits there again;
+//   - a thread relies on a wait that may have failed, because nothing looks at the answer: before it waits there again
+//     it accesses what it knows of by that phase alone, or it never waits there again;
 //   - a thread waits with the scope of its block for an arrival by a thread of another block, which is only tolerated;
 //   - a live mbarrier at rest is initialised again, which is only tolerated if its last use is ordered before that;
 //   - the memory of a live mbarrier was used for other data, and is initialised again with no mbarrier.inval before:
@@ -34,12 +34,13 @@ class BarrierCheck final : public MemoryCheck {
   void barrier_changed(ClusterRecord& cluster, const machine::BarrierEvent& event) override;
   void operation_issued(ClusterRecord& cluster, const IssuedOperation& operation) override;
   void memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) override {
-    if (!asked_.empty() && recorded.event.global == nullptr) {
-      went_on(cluster, recorded.event.fragment, recorded.event.lanes);
-    }
+    if (!asked_.empty()) went_on(cluster, recorded);
   }
-  void tensor_memory_changed(ClusterRecord& cluster, const machine::TensorEvent& event) override {
-    if (!asked_.empty()) went_on(cluster, event.fragment, event.lanes);
+  void warp_synchronised(ClusterRecord& cluster, const machine::Fragment& fragment, machine::LaneMask lanes) override {
+    if (!asked_.empty()) learnt(cluster, fragment, lanes, nullptr);
+  }
+  void threads_met(ClusterRecord& cluster, const machine::Rendezvous& event) override {
+    if (!asked_.empty() && event.kind == machine::RendezvousKind::pass) met(cluster, event);
   }
   void block_finished(ClusterRecord& cluster, const machine::Block& block) override;
   void cluster_stuck(ClusterRecord& cluster) override;
@@ -54,6 +55,9 @@ class BarrierCheck final : public MemoryCheck {
     machine::LaneMask lanes;  ///< that have not waited again
     uint32_t pc;
     uint64_t phase;
+    /// What the lanes would know without it: what they knew before, and have learnt since at other barriers. Null: they
+    /// have learnt something in another way.
+    SharedClock known;
   };
 
   void check_initialised(const ClusterRecord& cluster, const machine::BarrierEvent& event);
@@ -61,7 +65,14 @@ class BarrierCheck final : public MemoryCheck {
   void check_reused(const ClusterRecord& cluster, const machine::BarrierEvent& event);
   void check_overrun(const ClusterRecord& cluster, const machine::BarrierEvent& event);
   void check_answer(const ClusterRecord& cluster, const machine::BarrierEvent& event);
-  void went_on(const ClusterRecord& cluster, const machine::Fragment* fragment, machine::LaneMask lanes);
+  void went_on(const ClusterRecord& cluster, const RecordedAccess& recorded);
+  void went_on(const ClusterRecord& cluster, const machine::AsyncOperation& operation);
+  template <typename Relies>
+  void report_reliance(const ClusterRecord& cluster, const machine::Fragment& fragment, machine::LaneMask lanes,
+                       Relies relies);
+  void learnt(const ClusterRecord& cluster, const machine::Fragment& fragment, machine::LaneMask lanes,
+              const SharedClock& what);
+  void met(const ClusterRecord& cluster, const machine::Rendezvous& event);
   void report_unused_answer(const Asked& asked);
   void check_scope_of_wait(const ClusterRecord& cluster, const machine::BarrierEvent& event);
   void check_scope(const ClusterRecord& cluster, const machine::BarrierEvent& event);

@@ -150,10 +150,18 @@ TEST_F(RaceTest, FindsAWaitWhoseAnswerNothingLooksAt) {
   // A hint is right where a wait follows before what relies on the phase, and wrong where it comes too late.
   const std::string hint = "mbarrier.try_wait.parity.shared.b64 %p8, [bar], 0;\n",
                     load = "ld.shared.u32 %r2, [%own];\n";
-  const std::string set = "st.shared.u32 [%own], 1;\n";
-  expect_silence(run(set + body(hint + "WAIT: " + ask + "@!%p7 bra WAIT;\n" + load)));
-  expect_one(run(set + body(hint + load + "WAIT: " + ask + "@!%p7 bra WAIT;\n")), "barrier misuse",
-             {"nothing looks at the answer", "f.cu:7"});
+  const std::string set = "st.shared.u32 [%own], 1;\n", wait = "WAIT: " + ask + "@!%p7 bra WAIT;\n";
+  const auto handed_over = [&](const std::string& end) {
+    return with(body(end), "@%first mbarrier.arrive", "@%first st.shared.u32 [tile], 1;\n@%first mbarrier.arrive");
+  };
+  const std::string read = "ld.shared.u32 %r2, [tile];\n";
+  expect_silence(run(handed_over(hint + wait + read)));
+  expect_one(run(handed_over(hint + read + wait)), "barrier misuse", {"nothing looks at the answer", "f.cu:7"});
+  expect_one(run(handed_over(hint + "bar.sync 2;\n" + read)), "barrier misuse", {"nothing looks at the answer"});
+  // What is known without the phase may be accessed between the two.
+  expect_silence(run(set + body(hint + load + wait)));
+  expect_silence(run(handed_over("bar.sync 1;\n" + hint + read + wait)));
+  expect_silence(run(handed_over(hint + "@%first mbarrier.arrive.shared.b64 _, [bar];\n" + wait + read)));
   // A thread that knows already does not need the answer.
   expect_silence(
       run(body("bar.sync 1;\nWAIT: mbarrier.try_wait.parity.shared.b64 %p8, [bar], 0;\n@!%p8 bra WAIT;\n" + ask)));
