@@ -25,15 +25,17 @@ class Definitions {
     }
   }
 
-  /// Calls `visit(index)` once for each instruction that the operands of one instruction were computed by.
-  template <typename Visit>
-  void for_each_origin(uint32_t of, Visit&& visit) {
+  /// Calls `visit(index)` once for each instruction that the operands of one instruction were computed by, and
+  /// `visit_register(reg)` for each register, perhaps several times.
+  template <typename Visit, typename VisitRegister>
+  void for_each_origin(uint32_t of, Visit&& visit, VisitRegister&& visit_register) {
     ++search_;
     std::vector<uint32_t> open{of};
     while (!open.empty()) {
       const uint32_t index = open.back();
       open.pop_back();
       visit_sources(body_[index], [&](ptx::RegisterId reg) {
+        visit_register(reg);
         for (const uint32_t definition : of_register_[reg]) {
           if (seen_[definition] == search_) continue;
           seen_[definition] = search_;
@@ -89,17 +91,34 @@ class FunctionOrigins {
       loads_[index] = pc;
     }
     if (traits.exchanges) exchanges_.push_back(pc);
+    if (traits.tensor_memory == MemoryUse::loads) tensor_loads_.push_back(pc);
+    if (traits.tensor_memory == MemoryUse::stores) tensor_stores_.push_back(pc);
     if (access != nullptr && traits.memory == MemoryUse::stores) stores_.push_back(pc);
   }
 
   void note_in(Kernel& kernel) {
     for (const uint32_t pc : exchanges_) {
       std::vector<uint32_t> loads;
-      definitions_.for_each_origin(kernel.places[pc].instruction, [&](uint32_t index) {
-        if (loads_[index] != kNone) loads.push_back(loads_[index]);
-      });
+      definitions_.for_each_origin(
+          kernel.places[pc].instruction,
+          [&](uint32_t index) {
+            if (loads_[index] != kNone) loads.push_back(loads_[index]);
+          },
+          [](ptx::RegisterId) {});
       std::sort(loads.begin(), loads.end());
       if (!loads.empty()) kernel.exchanged_loads[pc] = std::move(loads);
+    }
+    for (const uint32_t store : tensor_stores_) {
+      std::vector<bool> used(function_.registers.size());
+      if (tensor_loads_.empty()) break;
+      definitions_.for_each_origin(
+          kernel.places[store].instruction, [](uint32_t) {}, [&](ptx::RegisterId reg) { used[reg] = true; });
+      for (const uint32_t load : tensor_loads_) {
+        bool all = true;
+        ptx::visit_registers(function_.body[kernel.places[load].instruction].operands[0],
+                             [&](ptx::RegisterId reg) { all = all && used[reg]; });
+        if (all) kernel.ended_loads[store].push_back(load);
+      }
     }
     for (const uint32_t pc : stores_) {
       const Instruction& store = function_.body[kernel.places[pc].instruction];
@@ -116,7 +135,7 @@ class FunctionOrigins {
   const ptx::Function& function_;
   Definitions definitions_;
   std::vector<uint32_t> loads_;  ///< by instruction: the pc of a load that may be from shared memory
-  std::vector<uint32_t> exchanges_, stores_;
+  std::vector<uint32_t> exchanges_, stores_, tensor_loads_, tensor_stores_;
 };
 
 }  // namespace

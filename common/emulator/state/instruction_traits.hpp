@@ -121,6 +121,7 @@ struct InstructionTraits {
 
   Computation computes = Computation::other;
   MemoryUse memory = MemoryUse::none;
+  MemoryUse tensor_memory = MemoryUse::none;  ///< of a warp, through its registers
   Copies copies = Copies::none;
   /// Its addresses are of shared memory, whether it says so or not: ldmatrix, stmatrix.
   bool only_shared = false;

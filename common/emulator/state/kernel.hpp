@@ -123,6 +123,9 @@ class Kernel {
   /// For an observed instruction in which lanes exchange registers (shfl.sync and its kind): the loads from shared
   /// memory that its operands were computed from. By pc; the loads in rising order.
   std::unordered_map<uint32_t, std::vector<uint32_t>> exchanged_loads;
+  /// For a store to tensor memory: the loads from there of which all results are among what its values were computed
+  /// from, so that they have ended when it is executed. By pc.
+  std::unordered_map<uint32_t, std::vector<uint32_t>> ended_loads;
   /// For an observed store to shared memory of one constant: which. By pc.
   std::unordered_map<uint32_t, uint64_t> stored_constants;
   /// For the observed instructions that have registers in which wgmma works. By pc; `observed` points here.

@@ -1,6 +1,7 @@
 #include "emulator/checks/tensor_memory/tensor_order.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace stagecraft::emulator::checks {
 
@@ -26,6 +27,17 @@ std::array<TensorRange, 3> rest_of(const TensorRange& range, const TensorRange& 
   return {TensorRange{range.column, range.columns, range.lanes & ~inner.lanes},
           TensorRange{range.column, inner.column - range.column, inner.lanes},
           TensorRange{end, range.column + range.columns - end, inner.lanes}};
+}
+
+/// A store is executed when the registers of its values are there: loads that have filled them all have ended.
+void drop_ended_loads(const std::unordered_map<uint32_t, std::vector<uint32_t>>& ended_loads, const TensorAccess& store,
+                      std::vector<TensorConflict>& conflicts) {
+  const auto ended = ended_loads.find(store.pc);
+  if (ended == ended_loads.end()) return;
+  std::erase_if(conflicts, [&](const TensorConflict& conflict) {
+    return conflict.before.kind == TensorAccessKind::load && conflict.before.warp == store.warp &&
+           std::find(ended->second.begin(), ended->second.end(), conflict.before.pc) != ended->second.end();
+  });
 }
 
 bool is_same_reader(const TensorAccess& a, const TensorAccess& b) {
@@ -190,6 +202,7 @@ std::vector<TensorConflict> TensorOrder::change(const ClusterOrder& order, const
     conflicts.push_back({TensorFlaw::unwritten_load, {}, now, event.ranges.front(), rank});
   }
   for (const TensorRange& range : event.ranges) access(order, rank, range, now, conflicts);
+  if (now.kind == TensorAccessKind::store) drop_ended_loads(event.fragment->grid().kernel->ended_loads, now, conflicts);
   const bool unfenced = std::any_of(conflicts.begin(), conflicts.end(), [](const TensorConflict& conflict) {
     return conflict.flaw == TensorFlaw::fence_after;
   });

@@ -8,8 +8,9 @@
 //   - What a thread learns from others by barriers counts for its tcgen05 instructions once it has executed
 //     fence::after_thread_sync. On the side that hands over, wait::ld, wait::st and commit need nothing more; what has
 //     only been issued needs fence::before_thread_sync before the barrier.
-// A value that a load has put in a register may be used without a wait: such dependencies are respected. The wait is
-// there to let others know that tensor memory has been read.
+// A value that a load has put in a register may be used without a wait: such dependencies are respected, and so a store
+// whose values were computed from all that a load of its warp has brought comes after it. The wait is there to let
+// others know that tensor memory has been read.
 #pragma once
 
 #include <array>

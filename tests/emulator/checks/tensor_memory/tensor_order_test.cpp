@@ -294,6 +294,21 @@ TEST_F(TensorOrderTest, FindsAnOperandInTensorMemoryThatNothingWasWrittenTo) {
              {"reads columns 16 to 23", line_of(wrong, "tcgen05.mma"), "an A in tensor memory must be written"});
 }
 
+TEST_F(TensorOrderTest, TakesAStoreOfAllThatALoadHasBroughtForLater) {
+  const auto body = [](const std::string& values, const std::string& stored) {
+    return start(1, 1) + "@%p0 bra STORED;\ntcgen05.st.sync.aligned.32x32b.x2.b32 [%r15], {%f0, %f1};\n" +
+           "tcgen05.wait::st.sync.aligned;\ntcgen05.ld.sync.aligned.32x32b.x2.b32 {%f2, %f3}, [%r15];\n" + values +
+           "tcgen05.st.sync.aligned.32x32b.x2.b32 [%r15], {" + stored +
+           "}; // again\ntcgen05.wait::st.sync.aligned;\nSTORED:\n" + kFree;
+  };
+  expect_silence(run(body("add.f32 %f4, %f2, %f3;\n", "%f4, %f5"), kTwoWarps));
+  expect_silence(run(body("", "%f3, %f2"), kTwoWarps));
+  for (const std::string& stored : {"%f4, %f5", "%f2, %f5"}) {
+    const std::string wrong = body("mov.f32 %f4, %f0;\n", stored);
+    expect_one(run(wrong, kTwoWarps), "race", {line_of(wrong, "// again"), "nobody has waited for its end"});
+  }
+}
+
 TEST_F(TensorOrderTest, NamesOperationsThatAreNotCommittedWhenTheKernelHangs) {
   const std::string right =
       start(1, 1) + "@!%first bra WAIT;\n" + descriptors() + multiply() + commit(0) + wait(0, 0, "WAIT") + kFree;

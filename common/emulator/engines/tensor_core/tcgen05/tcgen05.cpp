@@ -105,12 +105,17 @@ uint32_t uniform_tensor_address(const Fragment& fragment, const MemoryOperand& o
 void add_tcgen05_operations(InstructionSet& set) {
   InstructionTraits traits{.reach = Reach::own_cluster, .proxy = Proxy::async};
   traits.ends_polling = true;
-  InstructionTraits allocates = traits, deallocates = traits, scales = traits, commits = traits;
+  InstructionTraits allocates = traits, deallocates = traits, scales = traits, commits = traits, loads = traits,
+                    stores = traits;
   allocates.allocates_tensor_memory = true;
   deallocates.reads_first = true;
   scales.scales_blocks = true;
   commits.commits = true;
+  loads.tensor_memory = MemoryUse::loads;
+  stores.tensor_memory = MemoryUse::stores;
   set.add("tcgen05", translate, traits, InstructionClass::barrier);
+  set.add("tcgen05.ld", translate, loads, InstructionClass::barrier);
+  set.add("tcgen05.st", translate, stores, InstructionClass::barrier);
   set.add("tcgen05.alloc", translate, allocates, InstructionClass::barrier);
   set.add("tcgen05.dealloc", translate, deallocates, InstructionClass::barrier);
   set.add("tcgen05.mma.block_scale", translate, scales, InstructionClass::barrier);
