@@ -166,6 +166,21 @@ bool TensorOrder::is_unwritten(uint32_t rank, const std::vector<TensorRange>& ra
   return any;
 }
 
+/// Finds rows of D that are loaded although the MMA had no such rows of A: each MMA is reported once.
+void TensorOrder::find_missing_rows(uint32_t rank, const TensorRange& loaded, std::vector<TensorConflict>& conflicts) {
+  for (Region& region : regions_[rank]) {
+    TensorAccess& write = region.write;
+    const uint32_t lanes = common_part(region.range, loaded).lanes & write.missing.lanes;
+    if (is_empty(write.missing) || is_empty(common_part(region.range, loaded)) || lanes == 0) continue;
+    TensorRange rows = write.missing;
+    rows.lanes = lanes;
+    write.missing = {};
+    TensorAccess reader = write;
+    reader.writes = false;
+    conflicts.push_back({TensorFlaw::unwritten_operand, {}, reader, rows, rank});
+  }
+}
+
 std::vector<TensorConflict> TensorOrder::change(const ClusterOrder& order, const machine::TensorEvent& event) {
   const uint32_t number = order.warp_number(*event.fragment);
   const uint32_t rank = event.fragment->block().rank;
@@ -201,7 +216,10 @@ std::vector<TensorConflict> TensorOrder::change(const ClusterOrder& order, const
   if (now.kind == TensorAccessKind::load && is_unwritten(rank, event.ranges)) {
     conflicts.push_back({TensorFlaw::unwritten_load, {}, now, event.ranges.front(), rank});
   }
-  for (const TensorRange& range : event.ranges) access(order, rank, range, now, conflicts);
+  for (const TensorRange& range : event.ranges) {
+    if (now.kind == TensorAccessKind::load) find_missing_rows(rank, range, conflicts);
+    access(order, rank, range, now, conflicts);
+  }
   if (now.kind == TensorAccessKind::store) drop_ended_loads(event.fragment->grid().kernel->ended_loads, now, conflicts);
   const bool unfenced = std::any_of(conflicts.begin(), conflicts.end(), [](const TensorConflict& conflict) {
     return conflict.flaw == TensorFlaw::fence_after;
@@ -213,10 +231,25 @@ std::vector<TensorConflict> TensorOrder::change(const ClusterOrder& order, const
   return conflicts;
 }
 
+/// The rows of an A in tensor memory that nobody has written at all, if others are there.
+TensorRange TensorOrder::missing_rows(uint32_t rank, const TensorRange& a) const {
+  uint32_t written = 0, unwritten = 0;
+  for (const Region& region : regions_[rank]) {
+    const TensorRange inner = common_part(region.range, a);
+    if (is_empty(inner)) continue;
+    (region.write.kind != TensorAccessKind::nothing ? written : unwritten) |= inner.lanes;
+  }
+  return {a.column, a.columns, written == 0 || (written & unwritten) != 0 ? 0 : unwritten};
+}
+
 void TensorOrder::operate(const ClusterOrder& order, uint32_t rank, const machine::AsyncOperation& operation,
                           TensorAccess now, std::vector<TensorConflict>& conflicts) {
-  for (const TensorRange& range : operation.tensor_reads) {
+  const bool has_a = operation.product.m != 0 && !operation.product.a_in_shared;
+  const TensorRange missing = has_a ? missing_rows(rank, operation.tensor_reads.front()) : TensorRange{};
+  for (size_t i = 0; i < operation.tensor_reads.size(); ++i) {
+    const TensorRange& range = operation.tensor_reads[i];
     access(order, rank, range, now, conflicts);
+    if (i == 0 && !is_empty(missing)) continue;
     for (Region& region : regions_[rank]) {
       const TensorRange inner = common_part(region.range, range);
       if (is_empty(inner) || region.write.kind != TensorAccessKind::nothing || region.reported) continue;
@@ -231,6 +264,7 @@ void TensorOrder::operate(const ClusterOrder& order, uint32_t rank, const machin
     }
   }
   now.writes = true;
+  now.missing = missing;
   for (const TensorRange& range : operation.tensor_writes) {
     if (operation.accumulates) {
       for (const Region& region : regions_[rank]) {

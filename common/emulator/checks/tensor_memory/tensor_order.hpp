@@ -41,6 +41,9 @@ struct TensorAccess {
   uint32_t number = 0;      ///< index of the operation; else number among the warp's loads or stores, from 1 on
   SharedClock known;        ///< what its issuer knew
   bool of_nothing = false;  ///< a read of what nobody has written
+  /// Of an MMA that has written D: the rows of A, in tensor memory, that nobody had written. Rows do not mix, so that
+  /// only the same rows of D are not what they should be. Their lanes are those of A.
+  machine::TensorRange missing{};
 };
 
 /// What is wrong between two accesses.
@@ -94,6 +97,8 @@ class TensorOrder {
 
   void access(const ClusterOrder& order, uint32_t rank, const machine::TensorRange& range, const TensorAccess& now,
               std::vector<TensorConflict>& conflicts);
+  machine::TensorRange missing_rows(uint32_t rank, const machine::TensorRange& a) const;
+  void find_missing_rows(uint32_t rank, const machine::TensorRange& loaded, std::vector<TensorConflict>& conflicts);
   bool is_unwritten(uint32_t rank, const std::vector<machine::TensorRange>& ranges) const;
   void operate(const ClusterOrder& order, uint32_t rank, const machine::AsyncOperation& operation, TensorAccess now,
                std::vector<TensorConflict>& conflicts);

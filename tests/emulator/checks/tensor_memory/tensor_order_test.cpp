@@ -294,6 +294,28 @@ TEST_F(TensorOrderTest, FindsAnOperandInTensorMemoryThatNothingWasWrittenTo) {
              {"reads columns 16 to 23", line_of(wrong, "tcgen05.mma"), "an A in tensor memory must be written"});
 }
 
+TEST_F(TensorOrderTest, JudgesRowsOfAnAInTensorMemoryWhereTheirRowsOfDAreLoaded) {
+  // Warp 0 stores its rows of A alone. All rows of D are written.
+  const auto body = [](const std::string& who_loads, const std::string& store) {
+    return start(1, 1) + "@%p0 bra STORED;\n" + store + "tcgen05.wait::st.sync.aligned;\nSTORED:\n" +
+           "tcgen05.fence::before_thread_sync;\nbar.sync 0;\ntcgen05.fence::after_thread_sync;\n@!%first bra WAIT;\n" +
+           descriptors() + "add.u32 %r8, %r15, 16; tcgen05.mma.cta_group::1.kind::f16 [%r15], [%r8], %rd2, %r14, 0;\n" +
+           commit(0) + wait(0, 0, "WAIT") + "tcgen05.fence::after_thread_sync;\nsetp.eq.u32 %p1, %warp, " + who_loads +
+           ";\n@!%p1 bra LOADED;\n" + kLoad + kWaitLoad + "tcgen05.fence::before_thread_sync;\nLOADED:\n" + kFree;
+  };
+  const std::string whole =
+      "add.u32 %r3, %r15, 16; tcgen05.st.sync.aligned.32x32b.x8.b32 [%r3], {%f0, %f1, %f2, %f3, %f0, %f1, %f2, %f3};\n";
+  expect_silence(run(body("0", whole), kTwoWarps));
+  const std::string wrong = body("1", whole);
+  expect_one(run(wrong, kTwoWarps), "uninitialised operand",
+             {"reads columns 16 to 23 (lanes 32 to 63)", line_of(wrong, "tcgen05.mma")});
+  // A part of a row is not a row.
+  expect_one(
+      run(body("0", "add.u32 %r3, %r15, 16; tcgen05.st.sync.aligned.32x32b.x4.b32 [%r3], {%f0, %f1, %f2, %f3};\n"),
+          kTwoWarps),
+      "uninitialised operand", {"lanes 0 to 31"});
+}
+
 TEST_F(TensorOrderTest, TakesAStoreOfAllThatALoadHasBroughtForLater) {
   const auto body = [](const std::string& values, const std::string& stored) {
     return start(1, 1) + "@%p0 bra STORED;\ntcgen05.st.sync.aligned.32x32b.x2.b32 [%r15], {%f0, %f1};\n" +
