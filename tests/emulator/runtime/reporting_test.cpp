@@ -58,7 +58,7 @@ std::string report(bool findings_are_errors) {
   reporter.report(race);
   race.message = "again";
   reporter.report(race);
-  reporter.tell_repetitions();
+  reporter.tell_summary();
   EXPECT_EQ(reporter.diagnosed(), 6u);
   return testing::internal::GetCapturedStderr();
 }
@@ -69,6 +69,31 @@ TEST(ReportingTest, TellsAFindingOfAKernelOnceWhereTheProgramGoesOn) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, word, text);
   }
   for (const char* word : {"second", "third"}) EXPECT_PRED_FORMAT2(testing::IsNotSubstring, word, text);
+}
+
+TEST(ReportingTest, SaysAtTheEndWhatCountsAndWhatIsTolerated) {
+  Settings settings;
+  settings.findings_are_errors = false;
+  Reporter reporter;
+  reporter.configure(settings);
+  testing::internal::CaptureStderr();
+  machine::Diagnostic finding;
+  finding.kind = "race";
+  finding.identity = "race: 1";
+  reporter.report(finding);
+  finding.kind = "missing wait";
+  finding.tolerated = "a library ends so";
+  for (const char* line : {"a.cu:1", "a.cu:2", "a.cu:3"}) {
+    finding.place.source = finding.identity = line;
+    reporter.report(finding);
+  }
+  reporter.tell_summary();
+  const std::string text = testing::internal::GetCapturedStderr();
+  for (const char* words : {"stagecraft: missing wait", "1 finding counts (race 1); 3 findings do not (missing wait 3)",
+                            "another missing wait like the one reported (a library ends so) at a.cu:2, a.cu:3\n"}) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, words, text);
+  }
+  EXPECT_EQ(text.find("stagecraft: missing wait"), text.rfind("stagecraft: missing wait"));
 }
 
 void refuse_into(const std::string& file) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -15,6 +16,20 @@ namespace {
 /// One line; text that is not UTF-8 (names come from the program) is repaired.
 std::string line_of(const nlohmann::json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+/// "3 count (race 2, deadlock 1)", "nothing counts"
+std::string spell_counts(const std::map<std::string, uint64_t>& by_kind, const char* verb) {
+  uint64_t all = 0;
+  std::vector<std::string> kinds;
+  for (const auto& [kind, count] : by_kind) {
+    all += count;
+    kinds.push_back(fmt::format("{} {}", kind, count));
+  }
+  if (all == 0) return "no finding counts";
+  return fmt::format("{} finding{} {} ({})", all, all == 1 ? "" : "s",
+                     all == 1 ? (std::string_view(verb) == "count" ? "counts" : "does not") : verb,
+                     fmt::join(kinds, ", "));
 }
 
 }  // namespace
@@ -37,14 +52,38 @@ void Reporter::report(const machine::Diagnostic& diagnostic) {
     ++repeated_;
     return;
   }
+  if (tolerant_ && diagnostic.tolerated.empty()) ++counted_[diagnostic.kind];
+  if (tolerant_ && !diagnostic.tolerated.empty()) {
+    Tolerated& rule = tolerated_[{diagnostic.kind, diagnostic.tolerated}];
+    if (++rule.count > 1) {
+      const machine::Place& place = diagnostic.place;
+      const std::string where = place.source.empty() ? "kernel " + place.kernel : place.source;
+      if (std::find(rule.places.begin(), rule.places.end(), where) == rule.places.end()) rule.places.push_back(where);
+      if (format_ == ReportFormat::text) return;
+    }
+  }
   write(format_ == ReportFormat::json ? line_of(checks::render_json(diagnostic)) : checks::render_text(diagnostic));
 }
 
-void Reporter::tell_repetitions() {
-  if (repeated_ == 0) return;
-  tell(fmt::format("stagecraft: findings that were reported once were repeated in later launches, {} times\n",
-                   repeated_),
-       {{"kind", "repeated findings"}, {"count", repeated_}});
+void Reporter::tell_summary() {
+  if (repeated_ != 0) {
+    tell(fmt::format("stagecraft: findings that were reported once were repeated in later launches, {} times\n",
+                     repeated_),
+         {{"kind", "repeated findings"}, {"count", repeated_}});
+  }
+  if (tolerated_.empty()) return;
+  std::map<std::string, uint64_t> tolerated;
+  std::string others;
+  for (const auto& [rule, found] : tolerated_) {
+    tolerated[rule.first] += found.count;
+    if (!found.places.empty()) {
+      others += fmt::format("  another {} like the one reported ({}) at {}\n", rule.first, rule.second,
+                            fmt::join(found.places, ", "));
+    }
+  }
+  tell(fmt::format("stagecraft: {}; {}, because the chip seems to tolerate it\n{}", spell_counts(counted_, "count"),
+                   spell_counts(tolerated, "do not"), others),
+       {{"kind", "summary"}, {"counted", counted_}, {"tolerated", tolerated}});
 }
 
 void Reporter::tell(const std::string& text, const nlohmann::json& json) {

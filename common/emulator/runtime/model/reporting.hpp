@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "emulator/runtime/model/settings.hpp"
 #include "emulator/state/observer.hpp"
@@ -20,10 +22,13 @@ class Reporter {
   /// opened.
   void configure(const Settings& settings);
 
-  /// Writes the diagnostic. Where findings are no errors, one that an earlier launch of the kernel had is only counted.
+  /// Writes the diagnostic. Where findings are no errors, one that an earlier launch of the kernel had is only counted,
+  /// and of those that the chip tolerates by one rule, text has the first in full and the summary the places of the
+  /// others.
   void report(const machine::Diagnostic& diagnostic);
-  /// Reports how often findings were repeated, if any were.
-  void tell_repetitions();
+  /// At the end: how often findings were repeated, and where findings are no errors, how many count and how many do
+  /// not.
+  void tell_summary();
   /// Reports a call of the API that was refused: `stagecraft: cudaMalloc: <message> [cudaErrorInvalidValue]`.
   void refuse(std::string_view function, std::string_view message, std::string_view error);
 
@@ -42,6 +47,12 @@ class Reporter {
   uint64_t diagnosed_ = 0;
   std::set<std::pair<std::string, std::string>> reported_;  ///< findings, by kernel and identity
   uint64_t repeated_ = 0;
+  std::map<std::string, uint64_t> counted_;  ///< findings that count, by kind
+  struct Tolerated {
+    uint64_t count = 0;
+    std::vector<std::string> places{};  ///< of all but the first
+  };
+  std::map<std::pair<std::string, std::string>, Tolerated> tolerated_;  ///< by kind and what is tolerated
 };
 
 }  // namespace stagecraft::emulator::runtime

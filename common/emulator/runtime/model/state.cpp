@@ -24,7 +24,7 @@ void check_exit_status(int status, void*) {
   State& state = State::instance();
   const bool is_copy = is_forked();  // its kernels are another process's
   if (!is_copy) {
-    state.reporter.tell_repetitions();
+    state.reporter.tell_summary();
     tell_exploration(state.reporter, state.launches.exploration);
     if (status != 0) tell_unread(state.reporter, state.launches.unread);
   }
@@ -49,7 +49,7 @@ void check_exit_status(int status, void*) {
 State& State::instance() {
   static State* const state = [] {
 #if defined(__EMSCRIPTEN__)  // which has no on_exit; in a page nobody sees an exit status
-    std::atexit([] { instance().reporter.tell_repetitions(); });
+    std::atexit([] { instance().reporter.tell_summary(); });
 #else
     on_exit(check_exit_status, nullptr);
 #endif
