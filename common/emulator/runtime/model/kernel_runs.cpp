@@ -103,29 +103,6 @@ void tell_forgotten(Reporter& reporter, const checks::GlobalHistory& history, Fo
   reporter.tell(fmt::format("stagecraft: {}\n", message), {{"kind", "global memory"}, {"message", message}});
 }
 
-/// Says once for a kernel that its setmaxnreg are ignored.
-void tell_ignored_registers(Reporter& reporter, std::set<std::string>& noted, const machine::Kernel& kernel) {
-  if (kernel.launch_registers() != 0) return;
-  std::vector<std::string> places;
-  for (uint32_t pc = 0; pc < kernel.code.size(); ++pc) {
-    const machine::OpPlace& place = kernel.places[pc];
-    const bool is_instruction = place.function != nullptr && place.instruction < place.function->body.size();
-    if (!is_instruction || !kernel.traits_at(pc).sets_register_count) continue;
-    const std::string line = kernel.describe_source(pc);
-    if (!line.empty() && std::find(places.begin(), places.end(), line) == places.end()) places.push_back(line);
-  }
-  const bool has_any = std::any_of(kernel.traits.begin(), kernel.traits.end(), [](const auto& of_function) {
-    return std::any_of(of_function.second.begin(), of_function.second.end(),
-                       [](const machine::InstructionTraits& traits) { return traits.sets_register_count; });
-  });
-  if (!has_any || !noted.insert(kernel.display_name).second) return;
-  const std::string message = fmt::format(
-      "setmaxnreg{}{} has no effect in kernel {}: ptxas ignores it (its warning C7508) where nothing tells it how many "
-      "registers a thread begins with; give the kernel __launch_bounds__(threads, blocks) or __maxnreg__",
-      places.empty() ? "" : " at ", fmt::join(places, ", "), kernel.display_name);
-  reporter.tell(fmt::format("stagecraft: note: {}\n", message), {{"kind", "note"}, {"message", message}});
-}
-
 /// What a launch takes, and the error of later calls, if it makes them fail.
 struct Ended {
   Cost cost;
@@ -303,6 +280,39 @@ void tell_unread(Reporter& reporter, const UnreadResults& unread) {
   for (size_t i = 0; i < std::min(kMost, unread.results.size()); ++i) text += fmt::format("  {}\n", unread.results[i]);
   text += "is that meant, or is something else read in its place?\n";
   reporter.tell(text, {{"kind", "unread"}, {"kernel", unread.kernel}, {"results", unread.results}});
+}
+
+void tell_ignored_registers(Reporter& reporter, std::set<std::string>& noted, const machine::Kernel& kernel) {
+  if (kernel.launch_registers() != 0) return;
+  std::vector<std::string> places;
+  for (uint32_t pc = 0; pc < kernel.code.size(); ++pc) {
+    const machine::OpPlace& place = kernel.places[pc];
+    const bool is_instruction = place.function != nullptr && place.instruction < place.function->body.size();
+    if (!is_instruction || !kernel.traits_at(pc).sets_register_count) continue;
+    const std::string line = kernel.describe_source(pc);
+    if (!line.empty() && std::find(places.begin(), places.end(), line) == places.end()) places.push_back(line);
+  }
+  const bool has_any = std::any_of(kernel.traits.begin(), kernel.traits.end(), [](const auto& of_function) {
+    return std::any_of(of_function.second.begin(), of_function.second.end(),
+                       [](const machine::InstructionTraits& traits) { return traits.sets_register_count; });
+  });
+  if (!has_any || !noted.insert(kernel.display_name).second) return;
+  const std::string message = fmt::format(
+      "setmaxnreg{}{} has no effect in kernel {}: ptxas ignores it (its warning C7508) where nothing tells it how many "
+      "registers a thread begins with; give the kernel __launch_bounds__(threads, blocks) or __maxnreg__",
+      places.empty() ? "" : " at ", fmt::join(places, ", "), kernel.display_name);
+  reporter.tell(fmt::format("stagecraft: note: {}\n", message), {{"kind", "note"}, {"message", message}});
+}
+
+void tell_nan(Reporter& reporter, const CopiedNan& nan, bool global) {
+  if (reporter.diagnosed() != 0 || nan.count == 0) return;
+  const std::string message = fmt::format(
+      "the program ends with an error, and {} word{} that it has copied from {} {} NaN as floats, the first at byte "
+      "{}{}. Fresh memory of the device is NaN here, and mostly zero on a chip: does a kernel read, or leave, what "
+      "nothing has written (0 * NaN is NaN)?{}",
+      nan.count, nan.count == 1 ? "" : "s", nan.from, nan.count == 1 ? "is" : "are", nan.first,
+      nan.fresh ? ", which nothing has written" : "", global ? "" : " --checks global names the line that reads it");
+  reporter.tell(fmt::format("stagecraft: {}\n", message), {{"kind", "NaN"}, {"message", message}});
 }
 
 void tell_exploration(Reporter& reporter, const exploration::Exploration& explored) {

@@ -253,6 +253,28 @@ Cost copy_box(machine::DeviceMemory& memory, void* to, Layout to_layout, const v
   return {to_device ? Engine::to_device : Engine::to_host, kCopyNanoseconds + bytes / kHostBytesPerNanosecond};
 }
 
+void note_nan(machine::DeviceMemory& memory, const void* from, Layout layout, Box box, CopiedNan& nan) {
+  constexpr uint32_t kNan = 0x7fffffff, kHalves = 0x7fff7fff;  // as kernels make them: of f32, and of two of 16 bits
+  CopiedNan found;
+  const std::byte* const begin = bytes_at(from);
+  for (uint64_t row = 0; row < box.rows * box.depth; ++row) {
+    const uint64_t at = row / box.rows * layout.slice + row % box.rows * layout.pitch;
+    for (uint64_t byte = 0; byte + sizeof(uint32_t) <= box.width; byte += sizeof(uint32_t)) {
+      uint32_t word;
+      std::memcpy(&word, begin + at + byte, sizeof word);
+      if (word != kNan && word != kHalves && word != machine::kPoisonPattern) continue;
+      if (found.count++ != 0) continue;
+      found.first = at + byte;
+      found.fresh = word == machine::kPoisonPattern;
+    }
+  }
+  const machine::Allocation* const allocation = memory.find(address_of(from));
+  if (found.count == 0 || allocation == nullptr) return;
+  found.from = allocation->label;
+  found.first += address_of(from) - allocation->address;
+  nan = found;
+}
+
 void check_device_range(machine::DeviceMemory& memory, const void* pointer, uint64_t bytes, const char* what) {
   check_range(memory, pointer, bytes, Side::device, what);
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "emulator/runtime/model/boxes.hpp"
+#include "emulator/runtime/model/launch_history.hpp"
 #include "emulator/runtime/model/streams.hpp"
 #include "emulator/state/device_memory.hpp"
 
@@ -24,6 +25,8 @@ void release(State& state, void* pointer, bool host_memory);
 /// Throws ApiError: a bad kind, a pointer of the wrong side, a range that leaves its allocation.
 void check_copy(machine::DeviceMemory& memory, void* to, Layout to_layout, const void* from, Layout from_layout,
                 Box box, cudaMemcpyKind kind);
+/// Notes which 32-bit words of a box that was copied to the host are NaN; if none are, `nan` stays.
+void note_nan(machine::DeviceMemory& memory, const void* from, Layout layout, Box box, CopiedNan& nan);
 /// Copies a box. Throws as check_copy.
 Cost copy_box(machine::DeviceMemory& memory, void* to, Layout to_layout, const void* from, Layout from_layout, Box box,
               cudaMemcpyKind kind);

@@ -26,7 +26,11 @@ void check_exit_status(int status, void*) {
   if (!is_copy) {
     state.reporter.tell_summary();
     tell_exploration(state.reporter, state.launches.exploration);
-    if (status != 0) tell_unread(state.reporter, state.launches.unread);
+    if (status != 0) {
+      const Settings* const known = state.known_settings();
+      tell_nan(state.reporter, state.launches.nan, known != nullptr && known->checks.global);
+      tell_unread(state.reporter, state.launches.unread);
+    }
   }
   if (status != 0) return;
   const std::string refused = state.refused_work.text();

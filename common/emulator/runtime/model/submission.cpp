@@ -103,6 +103,9 @@ void perform(State& state, Stream& stream, const Work& work, bool in_graph) {
             CheckedWork checked(state, stream, "a cudaMemcpy");
             const Cost cost = copy_box(state.machine().memory(), copy.to, copy.to_layout, copy.from, copy.from_layout,
                                        copy.box, copy.kind);
+            if (cost.engine == Engine::to_host) {
+              note_nan(state.machine().memory(), copy.from, copy.from_layout, copy.box, state.launches.nan);
+            }
             checked.accesses(copy.from, copy.from_layout, copy.box, false);
             checked.accesses(copy.to, copy.to_layout, copy.box, true);
             state.streams.work(stream, cost);
