@@ -378,7 +378,7 @@ class Search {
   double b(int c, int k) const { return w_.b[size_t(c) * s_.k + k]; }
 
   /// The sum over [first, last) of K, of those elements for which `counts` is true. Rows that do not exist are zero, as
-  /// the copy engine brings them.
+  /// TMA brings them.
   template <typename Counts>
   double sum_over(int r, int c, int first, int last, Counts counts) const {
     double sum = 0;
