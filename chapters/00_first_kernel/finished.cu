@@ -11,7 +11,7 @@ using Element = __nv_bfloat16;
 using Types = GemmTypes<GemmConfig{}>;
 
 //! [warps]
-constexpr int kWarps = 8;  // one copies, one multiplies, one schedules, one loads for the epilogue, four store
+constexpr int kWarps = 8;  // one copies, one multiplies, one schedules, one loads what is added, four store
 //! [warps]
 
 /// One block computes three tiles of D (m x n) = A (m x k) * B (n x k) transposed. Its argument, a number of warps,
