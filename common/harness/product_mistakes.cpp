@@ -22,7 +22,8 @@ std::string number(int64_t value) { return std::to_string(value); }
 /// "1, 3 to 5", of indices in ascending order.
 std::string list_of(const std::vector<int>& indices) {
   std::string text;
-  for (size_t i = 0; i < indices.size(); ++i) {
+  for (size_t i = 0, parts = 0; i < indices.size(); ++i, ++parts) {
+    if (parts == 8) return text + " and so on";
     const size_t first = i;
     while (i + 1 < indices.size() && indices[i + 1] == indices[i] + 1) ++i;
     text += (text.empty() ? "" : ", ") + number(indices[first]);
@@ -156,7 +157,7 @@ Reading right_reading(const TileLayout& tile) {
 }
 
 struct WrongReading {
-  std::string what;  // begins after "of A: "
+  std::string what;  // begins after "tiles of A "
   Reading reading;
 };
 
@@ -175,62 +176,49 @@ std::vector<WrongReading> wrong_readings(const TileLayout& tile) {
   };
   for (const int step : {0, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384}) {
     if (step == right.step) continue;
-    all.push_back({(step == 0 ? "every MMA of a k-tile reads the first slice along K"
-                              : "each MMA begins " + bytes(step) + " after the one before it") +
-                       std::string(", where the next slice begins ") + bytes(right.step) +
-                       " further on. How far does the descriptor move?",
+    all.push_back({"are read by each MMA " + bytes(step) + " after the one before it, and the next slice begins " +
+                       bytes(right.step) + " further on. How far does the descriptor move?",
                    with([&](Reading& reading) { reading.step = step; })});
   }
   for (int span = 128; span >= 16; span /= 2) {
     if (span == tile.line) continue;
-    all.push_back({"it was written with " + name(span) + ", and the tensor core reads it with " + name(tile.line) +
-                       ". What does the tensor map say?",
-                   with([&](Reading& reading) { reading.written_swizzle = span; })});
+    all.push_back(
+        {"are written with " + name(span) + " and read with " + name(tile.line) + ". What does the tensor map say?",
+         with([&](Reading& reading) { reading.written_swizzle = span; })});
     for (const int stride : {right.stride, 8 * span}) {
-      all.push_back({"the tensor core reads it with " + name(span) + " and a stride of " + bytes(stride) +
-                         ", and it was written with " + name(tile.line) + ". What does the descriptor say?",
+      all.push_back({"are read with " + name(span) + " and a stride of " + bytes(stride) + ", and written with " +
+                         name(tile.line) + ". What does the descriptor say?",
                      with([&](Reading& reading) {
                        reading.swizzle = span;
                        reading.stride = stride;
                      })});
     }
   }
-  for (const int leading : {0, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384}) {
-    for (const int stride : {0, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384}) {
-      const bool leading_counts = !tile.along_k;
-      if (!leading_counts && leading > 0) continue;
-      const int then = leading_counts ? leading : right.leading;
-      if (stride == right.stride && then == right.leading) continue;
-      if (stride != right.stride && then != right.leading && (stride != right.leading || then != right.stride))
-        continue;
-      std::string what;
-      if (stride != right.stride) {
-        what = "the tensor core reads it with a stride of " + bytes(stride) +
-               " from eight lines to the next, which are " + bytes(right.stride) + " apart";
-      }
-      if (then != right.leading) {
-        what += (what.empty() ? "the tensor core reads it" : ", and") + std::string(" with a leading offset of ") +
-                bytes(then) + " in place of " + bytes(right.leading);
-      }
-      all.push_back({what + ". What does the descriptor say?", with([&](Reading& reading) {
-                       reading.stride = stride;
-                       reading.leading = then;
-                     })});
+  // Without a swizzle the leading offset counts, and where rows are contiguous.
+  for (const int offset : {0, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384}) {
+    if (offset != right.stride) {
+      all.push_back({"are read with a stride of " + bytes(offset) + " from eight lines to the next, which are " +
+                         bytes(right.stride) + " apart. What does the descriptor say?",
+                     with([&](Reading& reading) { reading.stride = offset; })});
     }
-  }
-  for (const int leading : {0, 16, 128, 1024, 8192}) {
-    all.push_back({std::string("the tensor core takes it to be contiguous along ") +
-                       (tile.along_k ? "its rows, where it is along K" : "K, where it is along its rows") +
-                       ": it is transposed, eight lines at a time. Which major does the instruction name?",
+    if (offset != right.leading && !tile.along_k) {
+      all.push_back({"are read with a leading offset of " + bytes(offset) + ", and should be with " +
+                         bytes(right.leading) + ". What does the descriptor say?",
+                     with([&](Reading& reading) { reading.leading = offset; })});
+    }
+    all.push_back({std::string("are read as if they were contiguous along ") +
+                       (tile.along_k ? "their rows, and they are along K" : "K, and they are along their rows") +
+                       ": they come transposed, eight lines at a time. Which major does the instruction name?",
                    with([&](Reading& reading) {
                      reading.along_k = !tile.along_k;
-                     reading.leading = leading;
+                     reading.leading = offset;
                    })});
   }
+  all.push_back({"are read with leading offset and stride exchanged. What does the descriptor say?",
+                 with([&](Reading& reading) { std::swap(reading.leading, reading.stride); })});
   for (const int start : {16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, -16, -32, -64, -128, -1024}) {
-    all.push_back(
-        {"the tensor core reads it from byte " + number(start) + " of the tile on. Where does its descriptor begin?",
-         with([&](Reading& reading) { reading.start = start; })});
+    all.push_back({"are read from byte " + number(start) + " on. Where does the descriptor begin?",
+                   with([&](Reading& reading) { reading.start = start; })});
   }
   return all;
 }
@@ -287,7 +275,13 @@ class Search {
     epilogue();
     conversion();
     weights();
-    try_element("every wrong element is 0. Is anything multiplied, or stored, there?", zero);
+    // Where all are 0, whatever misses the matrix fits. Only what explains the right ones, too, says more.
+    if ((!best_ || !best_->right_fits) && std::ranges::all_of(sample_, [&](size_t i) { return w_.got[i] == 0; })) {
+      best_ = {
+          "every wrong element is 0. Is anything multiplied, or stored, there? Copies from outside of a matrix bring "
+          "zeros",
+          1, true};
+    }
     if (!best_) {
       return said + (said.empty() ? ": " : "; ") + "none of the usual mistakes makes these numbers" + pattern();
     }
@@ -351,7 +345,7 @@ class Search {
     if (!best_ || score > best_->score + 0.01) {
       best_ = {what, score, right_fits};
     } else if (of_places_ && score > best_->score - 0.01) {
-      best_->what += " Or " + what;
+      best_->what += " Or: " + what;
       of_places_ = false;
     }
   }
@@ -404,12 +398,15 @@ class Search {
       try_sums("C is the product of the last stage alone. Each stage has overwritten the sums of those before it",
                part(last_stage, s_.k));
     }
-    try_sums("C is the product of the first k-tile alone. Are the others multiplied, and by what?", part(0, s_.tile_k));
-    try_sums("C is the product of the last k-tile alone. Each k-tile has overwritten the sums of those before it",
-             part(last_k, s_.k));
-    try_sums("C is the product of the first k-tile, once for each k-tile. Do the copies move on along K?",
-             [&](int r, int c) { return k_tiles() * sum_over(r, c, 0, s_.tile_k); });
-    try_sums("C lacks the last k-tile. Does the loop over K end one turn early?", part(0, last_k));
+    if (k_tiles() > 1) {
+      try_sums("C is the product of the first k-tile alone. Are the others multiplied, and by what?",
+               part(0, s_.tile_k));
+      try_sums("C is the product of the last k-tile alone. Each k-tile has overwritten the sums of those before it",
+               part(last_k, s_.k));
+      try_sums("C is the product of the first k-tile, once for each k-tile. Do the copies move on along K?",
+               [&](int r, int c) { return k_tiles() * sum_over(r, c, 0, s_.tile_k); });
+      try_sums("C lacks the last k-tile. Does the loop over K end one turn early?", part(0, last_k));
+    }
     try_sums("C is the product of the first slice of each k-tile alone. How many MMAs does a k-tile take?",
              [&](int r, int c) { return sum_over(r, c, 0, s_.k, in_first_slice); });
     try_sums(
@@ -567,7 +564,10 @@ class Search {
       return from_row >= s_.m || from_column >= columns_ ? NAN : value(from_row, from_column);
     };
     const Guess plain = [&](int r, int c) { return right(r, c); };
-    const Guess of_got = [&](int r, int c) { return w_.got[size_t(r) * columns_ + c]; };
+    const Guess of_got = [&](int r, int c) {
+      const double value = w_.got[size_t(r) * columns_ + c];
+      return value == 0 ? NAN : value;  // two tiles that are 0 need not be the same
+    };
     const Guess nothing = [](int, int) { return 0.0; };
     struct Way {
       const char *what, *question;
@@ -608,7 +608,12 @@ class Search {
         said += (said.empty() ? ": in tile " : ", in tile ") + name_of_tile(tile) + " that of tile " +
                 name_of_tile(from[tile]);
       }
-      if (said.empty()) continue;
+      size_t all = 0, unexplained = 0;
+      for (size_t tile = 0; tile < of_tile.size(); ++tile) {
+        all += of_tile[tile].size();
+        if (from[tile] < 0) unexplained += of_tile[tile].size();
+      }
+      if (said.empty() || unexplained * 20 > all) continue;
       try_element(way.what + said + ". " + way.question, [&](int r, int c) {
         const int tile = from[tile_at(r, c)];
         return tile < 0 ? NAN : guess(r, c, tile);
@@ -652,14 +657,14 @@ class Search {
     };
     const std::vector<WrongReading> all_of_a = wrong_readings(of_a), all_of_b = wrong_readings(of_b);
     for (const auto& [what, reading] : all_of_a) {
-      try_sums("of A, " + what, [&](int r, int c) { return read_wrongly(&reading, nullptr, r, c); });
+      try_sums("tiles of A " + what, [&](int r, int c) { return read_wrongly(&reading, nullptr, r, c); });
     }
     for (const auto& [what, reading] : all_of_b) {
-      try_sums("of B, " + what, [&](int r, int c) { return read_wrongly(nullptr, &reading, r, c); });
+      try_sums("tiles of B " + what, [&](int r, int c) { return read_wrongly(nullptr, &reading, r, c); });
     }
     for (size_t i = 0; i < std::min(all_of_a.size(), all_of_b.size()); ++i) {
       if (all_of_a[i].what != all_of_b[i].what) continue;
-      try_sums("of A and of B, " + all_of_a[i].what,
+      try_sums("tiles of A and of B " + all_of_a[i].what,
                [&](int r, int c) { return read_wrongly(&all_of_a[i].reading, &all_of_b[i].reading, r, c); });
     }
   }
@@ -868,10 +873,12 @@ class Search {
     const int tiles = k_tiles(), tile_k = s_.tile_k, slices = tile_k / s_.mma_k;
     solve(
         1, [&](int r, int c) { return std::vector{sum_of(r, c)}; },
-        [](const std::vector<double>& weights) -> std::string {
+        [this](const std::vector<double>& weights) -> std::string {
           if (weights[0] == 1) return "";
           char text[100];
-          std::snprintf(text, sizeof text, "every sum is %.4g times what it should be", weights[0]);
+          const double factor = affine(row_of(sample_[0]), column_of(sample_[0])).second;
+          std::snprintf(text, sizeof text, "every sum is multiplied by %.4g, and should be by %.4g",
+                        factor * weights[0], factor);
           return text;
         });
     const auto grouped = [&](size_t count, auto group_of) {
@@ -898,6 +905,11 @@ class Search {
               return text.empty() ? "" : "of the slices of " + number(s_.mma_k) + " along K, " + text;
             });
     }
+    solve(tile_k, grouped(tile_k, [=](int k) { return k % tile_k; }),
+          [&](const std::vector<double>& weights) -> std::string {
+            const std::string text = counts(weights, "column");
+            return text.empty() ? "" : "of the columns 0 to " + number(tile_k - 1) + " of each tile along K, " + text;
+          });
     // Parts of A that meet other parts of B.
     const auto crossed = [&](int period, int part) {
       const int count = period / part;
@@ -928,7 +940,7 @@ class Search {
           if (weights[i] != 1) text += " " + number(static_cast<int64_t>(weights[i])) + " times";
         }
         if (right || named > 2 * count) return "";
-        return nouns + " of A meet other " + nouns + " of B" + where + ": " + text + (named > 8 ? ", ..." : "") +
+        return nouns + " of A meet other " + nouns + " of B" + where + ": " + text + (named > 8 ? ", and so on" : "") +
                ". Does one operand move on along K where the other does not?";
       };
     };

@@ -80,7 +80,10 @@ TEST(ProductMistakesTest, NamesPartsOfKThatCountWrongly) {
               ": of the slices 0 to 3 of each k-tile, slice 2 is left out");
   expect_said(with_weight([](int k) { return k / 16 == 5 ? 0 : 1; }),
               ": of the slices of 16 along K, slice 5 is left out");
-  expect_said(with_weight([](int) { return 0.5; }), ": every sum is 0.5 times what it should be");
+  expect_said(
+      with_weight([](int k) { return k % 2; }),
+      ": of the columns 0 to 63 of each tile along K, columns 0, 2, 4, 6, 8, 10, 12, 14 and so on are left out");
+  expect_said(with_weight([](int) { return 0.5; }), ": every sum is multiplied by 0.5, and should be by 1");
 }
 
 TEST(ProductMistakesTest, NamesPartsOfAThatMeetOtherPartsOfB) {
@@ -148,11 +151,12 @@ TEST(ProductMistakesTest, NamesWrongDescriptors) {
   make(128, 1024, 32);
   EXPECT_EQ(wrong.said(), "");
   make(128, 512, 32);
-  expect_said(wrong, "? Or of A, the tensor core reads it with a stride of 512 bytes from eight lines to the next");
+  expect_said(wrong,
+              "? Or: tiles of A are read with a stride of 512 bytes from eight lines to the next, which are 1024");
   make(64, 1024, 32);
-  expect_said(wrong, ": of A, the tensor core reads it with a swizzle of 64 bytes and a stride of 1024 bytes");
+  expect_said(wrong, ": tiles of A are read with a swizzle of 64 bytes and a stride of 1024 bytes, and written with a");
   make(128, 1024, 16);
-  expect_said(wrong, ": of A, each MMA begins 16 bytes after the one before it");
+  expect_said(wrong, ": tiles of A are read by each MMA 16 bytes after the one before it");
 }
 
 TEST(ProductMistakesTest, NamesConversions) {

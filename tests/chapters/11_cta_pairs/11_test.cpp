@@ -22,8 +22,10 @@ using Element = __nv_bfloat16;
 using Chapter11 = stagecraft::chapters::Tcgen05Test;
 
 /// Fresh random operands through `launch(a, b, c)`; every element must be right.
+/// @param in_pairs  two blocks compute a tile.
 template <typename Launch>
-void expect_product(int m, int n, int k, const char* kernel, Launch launch) {
+void expect_product(int m, int n, int k, bool in_pairs, const char* kernel, Launch launch) {
+  const int tile = in_pairs ? 256 : 128;
   const uint64_t seed = std::random_device{}();
   const std::vector<Element> a = random_values<Element>(size_t(m) * k, seed);
   const std::vector<Element> b = random_values<Element>(size_t(n) * k, ~seed);
@@ -41,18 +43,19 @@ void expect_product(int m, int n, int k, const char* kernel, Launch launch) {
          << " elements are wrong"
          << likely_mistake<float, Element>(
                 c, reference, a, b,
-                {.m = m, .n = n, .k = k, .tile_m = 128, .tile_n = 256, .tile_k = 64, .in_pairs = true}, tolerance)
+                {.m = m, .n = n, .k = k, .tile_m = tile, .tile_n = tile, .tile_k = 64, .in_pairs = in_pairs}, tolerance)
          << "\nfor example C[" << found.worst / n << "][" << found.worst % n << "] = " << c[found.worst]
          << ", which should be " << reference[found.worst];
 }
 
 void expect_product_of_pairs(int m, int n, int k, int pairs) {
-  expect_product(m, n, k, "multiply_by_pair",
+  expect_product(m, n, k, /*in_pairs=*/true, "multiply_by_pair",
                  [&](const Element* a, const Element* b, float* c) { launch_pair(a, b, c, m, n, k, pairs); });
 }
 
 void expect_gemm(Shape shape, int m, int n, int k, int clusters, unsigned slow_nanoseconds = 0) {
-  expect_product(m, n, k, "gemm", [&](const Element* a, const Element* b, float* c) {
+  const bool in_pairs = shape == Shape::pair || shape == Shape::two_pairs || shape == Shape::four_pairs;
+  expect_product(m, n, k, in_pairs, "gemm", [&](const Element* a, const Element* b, float* c) {
     launch_gemm(shape, a, b, c, m, n, k, clusters, slow_nanoseconds);
   });
 }
