@@ -634,6 +634,13 @@ class Search {
     for (const TileLayout& tile : {of_a, of_b}) {
       if (tile.line > 128 || tile.line < 32 || (tile.line & (tile.line - 1)) != 0 || tile.rows % 8 != 0) return;
     }
+    // Scales do not come with the elements.
+    const auto read_as = [this](bool of_a, std::pair<int, int> from, std::pair<int, int> at) {
+      const auto index = [this](std::pair<int, int> place) { return size_t(place.first) * s_.k + place.second; };
+      const ScaledValues* const scaled = of_a ? w_.scaled_a : w_.scaled_b;
+      if (scaled != nullptr) return at.second < s_.k ? scaled->elements[index(from)] * scaled->scales[index(at)] : NAN;
+      return (of_a ? w_.a : w_.b)[index(from)];
+    };
     const auto read_wrongly = [&](const Reading* for_a, const Reading* for_b, int r, int c) {
       double sum = 0;
       for (int tile = 0; tile < s_.k; tile += s_.tile_k) {
@@ -650,7 +657,8 @@ class Search {
           if (!from_a || !from_b) return static_cast<double>(NAN);
           if (from_a->first >= s_.m || from_b->first >= s_.n || from_a->second >= s_.k || from_b->second >= s_.k)
             continue;
-          sum += a(from_a->first, from_a->second) * b(from_b->first, from_b->second);
+          sum += (for_a ? read_as(true, *from_a, {r, tile + i}) : a(r, tile + i)) *
+                 (for_b ? read_as(false, *from_b, {c, tile + i}) : b(c, tile + i));
         }
       }
       return sum;

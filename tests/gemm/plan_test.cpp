@@ -13,6 +13,7 @@
 #include "harness/device_buffer.hpp"
 #include "harness/random.hpp"
 #include "stagecraft/gemm/chooser.hpp"
+#include "verification.hpp"
 
 namespace stagecraft {
 namespace {
@@ -517,6 +518,25 @@ TEST(GemmChooser, CountsWhatTheBusiestBlockMultiplies) {
   EXPECT_EQ(found.rounds, 3);
   EXPECT_EQ(found.mma_cycles, 3 * 3 * 4 * 48);
   EXPECT_EQ(found.operand_bytes, (300 * 4 + 200 * 3) * 130 * 2);  // A for each column of tiles, B for each row
+}
+
+// What is verified is not what the plan computes, as if the kernel had the mistake.
+TEST_F(GemmPlans, AreVerifiedAndTheMistakeInAWrongResultIsNamed) {
+  const auto said = [](bool bias, auto change) {
+    const GemmCase run{.problem = {.m = 256, .n = 256, .k = 256, .fusion = {.bias = bias}}};
+    GemmProblem problem = with_strides(run.problem);
+    change(problem);
+    const auto plan = GemmPlan::choose(problem, run.request);
+    return plan ? verify(run, *plan).mistake : plan.error().message;
+  };
+  EXPECT_EQ(said(true, [](GemmProblem&) {}), "");
+  EXPECT_EQ(said(true, [](GemmProblem& problem) { problem.k -= 64; }),
+            "D lacks the last k-tile. Does the loop over K end one turn early?\n");
+  EXPECT_EQ(said(true, [](GemmProblem& problem) { problem.fusion.bias = false; }),
+            "D is the product itself, of which nothing more is made. Are the operations applied?\n");
+  EXPECT_EQ(
+      said(false, [](GemmProblem& problem) { problem.a.major = Major::mn; }),
+      "A is read as if its columns were contiguous, 256 elements long, and its rows are. Which index runs first?\n");
 }
 
 }  // namespace

@@ -317,9 +317,9 @@ int run(const Options& options) {
   }
   const GemmVerdict verdict = verify(run, plan);
   if (verdict.wrong > 0) {
-    std::printf("gemm %s on %s: WRONG in %zu of %zu elements; the worst: %s (seed %llu)\n",
+    std::printf("gemm %s on %s: WRONG in %zu of %zu elements; the worst: %s (seed %llu)\n%s",
                 describe(run.problem).c_str(), device.name, verdict.wrong, verdict.elements, verdict.worst.c_str(),
-                static_cast<unsigned long long>(run.seed));
+                static_cast<unsigned long long>(run.seed), verdict.mistake.c_str());
     return kNotVerified;
   }
   std::printf("gemm %s on %s: verified, max relative error %.1e, %.2f s\n", describe(run.problem).c_str(), device.name,

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -13,6 +15,7 @@
 
 #include "harness/comparison.hpp"
 #include "harness/device_buffer.hpp"
+#include "harness/product_mistakes.hpp"
 #include "harness/reference_product.hpp"
 #include "host_matrix.hpp"
 
@@ -308,6 +311,37 @@ class CheckedScaleFactors {
   std::vector<unsigned char> found_;
 };
 
+/// Elements and scales of a matrix, for one of the operands that have scales.
+struct HostScales {
+  std::vector<double> elements, scales;  // row-major
+  int block;
+
+  /// @param values  rows x k: each the product of an element and its scale.
+  /// @param bytes   the scales, as a kernel reads them.
+  HostScales(DataType type, OperandName name, std::span<const double> values, std::span<const unsigned char> bytes,
+             int64_t rows, int64_t k)
+      : elements(values.begin(), values.end()), scales(values.size()), block(static_cast<int>(scale_block_of(type))) {
+    const int64_t blocks = (k + block - 1) / block, pitch = name == OperandName::a ? rounded_up(rows, 4) : blocks;
+    for (int64_t i = 0; i < std::ssize(scales); ++i) {
+      const int64_t row = i / k, of_k = i % k / block;
+      if (type == DataType::fp8_blockwise) {
+        float scale = 0;
+        const int64_t at = name == OperandName::a ? of_k * pitch + row : row / block * pitch + of_k;
+        std::memcpy(&scale, &bytes[at * static_cast<int64_t>(sizeof scale)], sizeof scale);
+        scales[i] = scale;
+      } else {
+        const uint8_t bits = bytes[scale_factor_offset(static_cast<uint32_t>(row), static_cast<uint32_t>(of_k),
+                                                       static_cast<uint32_t>(rounded_up(blocks, 4)))];
+        scales[i] =
+            type == DataType::nvfp4 ? harness::number_of<__nv_fp8_e4m3>(bits) : harness::number_of<__nv_fp8_e8m0>(bits);
+      }
+      if (scales[i] != 0) elements[i] /= scales[i];
+    }
+  }
+
+  harness::ScaledValues view() const { return {elements, scales, block}; }
+};
+
 /// A matrix in device memory between poisoned guards, and its comparison with the reference.
 class CheckedMatrix {
  public:
@@ -322,6 +356,24 @@ class CheckedMatrix {
   }
 
   void* address() { return memory_.data() + kGuard; }
+
+  /// Elements of rows of a batch, times `factor(batch, row, column)`, as harness::WrongProduct takes them.
+  template <typename Factor>
+  std::vector<double> values(int64_t batch, int64_t first_row, int64_t rows, const Factor& factor) const {
+    const std::vector<unsigned char> bytes = memory_.to_host();
+    std::vector<double> result;
+    for (int64_t row = first_row; row < first_row + rows; ++row) {
+      for (int64_t column = 0; column < places_.columns; ++column) {
+        const int64_t index = places_(batch, row, column);
+        const double value = value_at(type_, &bytes[kGuard], index) * factor(batch, row, column);
+        const bool written = !std::isnan(value) || std::any_of(&bytes[kGuard + index * bits_of(type_) / 8],
+                                                               &bytes[kGuard + (index + 1) * bits_of(type_) / 8],
+                                                               [](unsigned char byte) { return byte != 0xff; });
+        result.push_back(std::isnan(value) ? std::copysign(NAN, written ? 1.0 : -1.0) : value);
+      }
+    }
+    return result;
+  }
 
   /// Compares all elements, times `factor(batch, row, column)`, with `expected(batch, row, column)`, a Bounded, in the
   /// order of rows, and that nothing else was written.
@@ -617,6 +669,73 @@ GemmVerdict verify(const GemmCase& wanted, const GemmPlan& plan) {
       char text[100];
       std::snprintf(text, sizeof text, "the absolute maximum = %g, which should be %g", actual, expected_maximum.value);
       verdict.worst = text;
+    }
+  }
+  if (verdict.wrong > 0 && !is_block_scaled(d.type)) {
+    const GemmConfig& config = plan.config();
+    const int bits = std::max(bits_of(a.type), bits_of(b.type));
+    // Each product for itself, until one says more.
+    for (int64_t batch = 0, row_of_a = 0; batch < batches && verdict.mistake.empty(); ++batch) {
+      const int64_t rows = groups.is_contiguous() ? groups.rows[batch] : groups.masked > 0 ? run.group_rows[batch] : m;
+      const int64_t batch_of_a = groups.is_contiguous() ? 0 : batch, first = groups.is_contiguous() ? row_of_a : 0;
+      const int64_t from = batch_of_a * m + first;  // the first of its rows, of all
+      row_of_a += rows;
+      if (rows == 0) continue;
+      const auto bounded = [&](const harness::Guess& sum, int row, int column) {
+        const auto before = [&](int of_n) {
+          return epilogue.before_activation(sum(row, of_n), batch_of_a, batch, first + row, of_n);
+        };
+        return stored(epilogue.scaled(epilogue.activated(before(gated ? 2 * column + 1 : column),
+                                                         gated ? before(2 * column) : Bounded{})),
+                      d.type, 1);
+      };
+      const harness::Guess right = [&](int row, int column) { return sums[(from + row) * n + column]; };
+      const std::vector<double> got = result.values(batch_of_a, first, rows, [](auto...) { return 1.0; });
+      const std::span<const double> all_of_a(host_a.values), all_of_b(host_b.values), all_sums(sums);
+      const auto of_a = all_of_a.subspan(from * k, rows * k), of_b = all_of_b.subspan(batch * n * k, n * k);
+      std::optional<HostScales> scaled_a, scaled_b;
+      std::optional<harness::ScaledValues> view_of_a, view_of_b;
+      if (!host_a.scale_factors.empty() && !groups.exist()) {
+        const auto part = [&](const HostOperand& operand) {
+          const size_t bytes = operand.scale_factors.size() / batches;
+          return std::span(operand.scale_factors).subspan(batch * bytes, bytes);
+        };
+        view_of_a = scaled_a.emplace(a.type, OperandName::a, of_a, part(host_a), rows, k).view();
+        view_of_b = scaled_b.emplace(b.type, OperandName::b, of_b, part(host_b), n, k).view();
+      }
+      const bool swapped = config.transposes_d;
+      const std::string text = harness::explain_product(
+          {.shape = {.m = static_cast<int>(rows),
+                     .n = static_cast<int>(n),
+                     .k = static_cast<int>(k),
+                     .tile_m = swapped ? config.tile_n : config.tile_m,
+                     .tile_n = swapped ? config.tile_m : config.tile_n,
+                     .tile_k = 1024 / bits,
+                     .in_pairs = config.cta_group == 2 && !swapped,
+                     .mma_k = 256 / bits,
+                     .k_group = config.k_group,
+                     .a_along_k = a.major == Major::k,
+                     .b_along_k = b.major == Major::k,
+                     .result = 'D'},
+           .a = of_a,
+           .b = of_b,
+           .sums = all_sums.subspan(from * n, rows * n),
+           .got = got,
+           .allowed =
+               [&](double value, int row, int column) {
+                 const Bounded exact = bounded(right, row, column);
+                 // A larger number is a larger sum's, whose error is larger.
+                 return exact.error * std::clamp(std::abs(value) / std::max(std::abs(exact.value), 1e-30), 1.0, 8.0);
+               },
+           .of_sums = [&](const harness::Guess& sum, int row, int column) { return bounded(sum, row, column).value; },
+           .output_bits = d.type == DataType::f32    ? 24
+                          : d.type == DataType::f16  ? 11
+                          : d.type == DataType::bf16 ? 8
+                                                     : 4,
+           .scaled_a = view_of_a ? &*view_of_a : nullptr,
+           .scaled_b = view_of_b ? &*view_of_b : nullptr});
+      if (text.empty()) continue;
+      verdict.mistake = (batches > 1 ? "in batch " + std::to_string(batch) + ", " : "") + text.substr(2) + "\n";
     }
   }
   return verdict;

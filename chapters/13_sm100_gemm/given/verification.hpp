@@ -24,6 +24,7 @@ struct GemmVerdict {
   size_t elements = 0;            ///< of D, of all batches
   size_t wrong = 0;               ///< those further from the reference than rounding explains
   std::string worst{};            ///< the worst of them in words
+  std::string mistake{};          ///< what D is, if a usual mistake makes it, and which elements are wrong
   double max_relative_error = 0;  ///< relative to the reference, or to its root mean square where that is larger
   double seconds = 0;             ///< from the launch to the end of the kernel
 };
