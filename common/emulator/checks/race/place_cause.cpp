@@ -110,10 +110,10 @@ std::string RaceCause::in_other_block(const PastAccess& thread, const Operation&
     if (wait.phases > 0 && (barrier.has_remote_arrivals || barrier.rank != own)) return {};
   }
   return fmt::format(
-      "the store goes into the shared memory of the block of rank {}, which the copies of that block still use, and "
-      "the "
-      "two blocks are not synchronised: put a cluster barrier (cluster.sync()) between the last use of the bytes there "
-      "and this store, or let that block arrive on an mbarrier of this one",
+      "the store goes into the shared memory of the block of rank {}, where a copy brings what that block reads, and "
+      "the two "
+      "blocks are not synchronised: put a cluster barrier (cluster.sync()) between the last use of the bytes there and "
+      "this store, or let that block arrive on an mbarrier of this one",
       rank);
 }
 
