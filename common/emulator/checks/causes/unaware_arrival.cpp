@@ -103,7 +103,8 @@ std::string WaitCause::let_pass_by_others(const ConflictSide& first, const Confl
       line(last->pc), name(index), by, of, arrivals, first.what, name(index), line(barrier.initialised.pc()));
 }
 
-std::string WaitCause::let_pass_without(const ConflictSide& first, const ConflictSide& second) const {
+std::string WaitCause::let_pass_without(const ConflictSide& first, const ConflictSide& second,
+                                        const std::function<bool(uint32_t)>& does_alike) const {
   const auto [index, last] = last_wait_of(second);
   if (last == nullptr || last->phases == 0 || last->relaxed || first.warp == second.warp) return {};
   const BarrierOrder& barrier = order_.barrier(index);
@@ -119,12 +120,11 @@ std::string WaitCause::let_pass_without(const ConflictSide& first, const Conflic
   if (arrival == nullptr || !one_warp) return {};
   const uint32_t speaker = arrival->block->rank * warps + arrival->warp;
   if (speaker == first.warp || speaker == second.warp || speaker / warps != first.warp / warps) return {};
+  if (!does_alike(speaker)) return {};
   return fmt::format(
       "the wait{} for {} was let pass by the arrival{} of {} alone, which speaks for that warp and for those that it "
-      "has "
-      "waited for, and {} is not one of them: a barrier of all warps that {} there must come before the arrival, or "
-      "each "
-      "of them must arrive and be counted",
+      "has waited for, and {} is not one of them: a barrier of all warps that {} there must come before the arrival, "
+      "or each of them must arrive and be counted",
       line(last->pc), name(index), line(arrival->pc), spell_thread(cluster_, speaker, arrival->lanes),
       spell_thread(cluster_, first.warp, first.lanes), first.what);
 }
@@ -203,9 +203,8 @@ std::string WaitCause::ahead_of_others(const ConflictSide& side, const WaitNote&
   if (!others_wait) return {};
   return fmt::format(
       "the wait{} for {} passed at once, because it was for parity 1 and no phase had ended, and then, a round ahead "
-      "of "
-      "others, who wait there for the first phase, so did that{} for {}: is the first of these two to wait for others, "
-      "and so to begin with parity 0?",
+      "of others, who wait there for the first phase, so did that{} for {}: is the first of these two to wait for "
+      "others, and so to begin with parity 0?",
       line(before->pc), name(index), line(wait.pc), barrier);
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,9 +57,11 @@ class WaitCause {
   /// Where the second's thread has waited for an arrival that the first's warp made after its access, and one of the
   /// two is relaxed; empty: it is not so.
   std::string by_relaxed(const ConflictSide& first, const ConflictSide& second) const;
-  /// Where the last wait of the second's thread was let pass by threads of other warps only than the first's, who are
-  /// to be over by then; empty: it is not so.
-  std::string let_pass_without(const ConflictSide& first, const ConflictSide& second) const;
+  /// Where the last wait of the second's thread was let pass by one warp, which does there what the first does, and not
+  /// by the first's; empty: it is not so.
+  /// @param does_alike  whether a warp, by its number in the cluster, accesses memory as the first does
+  std::string let_pass_without(const ConflictSide& first, const ConflictSide& second,
+                               const std::function<bool(uint32_t)>& does_alike) const;
   /// "the wait at ring.cu:41 for empty[0] was let pass by the arrival at ring.cu:60": a side's last one; empty: it
   /// waited for a copy, or passed at once, or nothing is known of it.
   std::string last_wait_let_pass(const ConflictSide& side) const;

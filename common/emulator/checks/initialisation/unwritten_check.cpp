@@ -218,8 +218,7 @@ void UnwrittenCheck::check_operand(const ClusterRecord& cluster, const State& st
       finding.likely_cause = fmt::format(
           "the copies of the phase that its thread waited for last (phase {} of {}) brought {}: does one of them go to "
           "another address or stage than it should, is a group of tiles that is not full multiplied as if it were, or "
-          "is "
-          "the descriptor's start address wrong?",
+          "is the descriptor's start address wrong?",
           awaited.phase, name_of(cluster, order.barrier(awaited.barrier)), places);
     }
   }

@@ -68,6 +68,18 @@ std::string RaceCause::issued_by_stale_wait(const PresentAccess& now) {
   return {};
 }
 
+std::string RaceCause::one_speaks_for_several(const PastAccess& before, const PresentAccess& now) const {
+  return waits_.let_pass_without(side_of(before), side_of(now.record), [&](uint32_t warp) {
+    bool writes_alike = false;
+    for (const ShadowMemory& memory : cluster_.memory) {
+      memory.for_each_write(0, memory.bytes(), [&](const PastAccess& write, uint32_t) {
+        writes_alike = writes_alike || (write.agent == warp && write.pc() == before.pc());
+      });
+    }
+    return writes_alike;
+  });
+}
+
 std::string RaceCause::in_arrival_not_heard(const PastAccess& thread, const Operation& copy) const {
   const SmallMap<WaitNote>& waits = order_.warp(copy.warp).waits;
   for (const ArrivalNote& note : order_.warp(thread.agent).arrivals) {

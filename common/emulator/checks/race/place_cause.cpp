@@ -67,8 +67,7 @@ std::string RaceCause::in_sizes(const Operation& first, const Operation& second)
   return fmt::format(
       "two blocks bring parts for the same phase of {}, and the part at {}, of {} bytes, ends inside the one at {}, of "
       "{} bytes: does each copy bring the whole tile where it is to bring its block's slice, as with a tensor map "
-      "whose "
-      "box is that of the whole tile?",
+      "whose box is that of the whole tile?",
       name(order_.barrier(first.barrier)), cluster_.kernel().name_of_shared_byte(low.begin), low.bytes,
       cluster_.kernel().name_of_shared_byte(high.begin), high.bytes);
 }
@@ -94,8 +93,7 @@ std::string RaceCause::in_groups(const Operation& copy) const {
   const auto place = static_cast<uint32_t>(notes->commits.end() - own);  // 1: of the youngest group
   return fmt::format(
       "the copy may not have read its source yet: a wait for N groups leaves the youngest N pending, the wait_group{} "
-      "the "
-      "youngest {}, and this {} is of number {} of these: let no more than {} stay pending{}",
+      "the youngest {}, and this {} is of number {} of these: let no more than {} stay pending{}",
       line(notes->wait_pc), notes->keep, copy.what, place, place - 1,
       place == 1 ? ", or, where groups in a row are to have buffers of their own, is this the same buffer again?" : "");
 }
@@ -111,9 +109,8 @@ std::string RaceCause::in_other_block(const PastAccess& thread, const Operation&
   }
   return fmt::format(
       "the store goes into the shared memory of the block of rank {}, where a copy brings what that block reads, and "
-      "the two "
-      "blocks are not synchronised: put a cluster barrier (cluster.sync()) between the last use of the bytes there and "
-      "this store, or let that block arrive on an mbarrier of this one",
+      "the two blocks are not synchronised: put a cluster barrier (cluster.sync()) between the last use of the bytes "
+      "there and this store, or let that block arrive on an mbarrier of this one",
       rank);
 }
 

@@ -126,7 +126,7 @@ std::string RaceCause::before_operation(const PastAccess& before, const PresentA
     return cause;
   }
   if (std::string cause = waits_.by_relaxed(side_of(before), side_of(now.record)); !cause.empty()) return cause;
-  if (std::string cause = waits_.let_pass_without(side_of(before), side_of(now.record)); !cause.empty()) return cause;
+  if (std::string cause = one_speaks_for_several(before, now); !cause.empty()) return cause;
   return fmt::format(
       "the {} is issued before its thread knows that the {} is over: hand the bytes over by a barrier, after the "
       "last {}",
@@ -183,7 +183,7 @@ std::string RaceCause::between_threads(const PastAccess& before, const PresentAc
         later);
   }
   if (std::string cause = in_arrival_not_waited_for(before, now); !cause.empty()) return cause;
-  if (std::string cause = waits_.let_pass_without(side_of(before), side_of(now.record)); !cause.empty()) return cause;
+  if (std::string cause = one_speaks_for_several(before, now); !cause.empty()) return cause;
   const std::string text =
       last == 0 && order_.warp(now.warp).waits.empty()
           ? "there is no __syncthreads() or other barrier between the two"

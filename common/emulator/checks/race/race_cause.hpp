@@ -43,6 +43,9 @@ class RaceCause {
   /// For an operation that reads what a copy brings, where no thread at all had waited for the copy's barrier; empty:
   /// one had, and may have told the thread that issues it.
   std::string read_without_wait(const Operation& copy, const PresentAccess& now) const;
+  /// For an access by threads, where the other side waited for the arrival of one warp, which accesses memory by the
+  /// same instruction, and the first's own warp does not arrive; empty: it is not so.
+  std::string one_speaks_for_several(const PastAccess& before, const PresentAccess& now) const;
   /// For a product and a copy, or a store by threads where that is null, where the operand that is read there begins
   /// outside of what the copies of the phase brought that the product's thread has waited for; empty: it does not, or
   /// nothing is known of them.

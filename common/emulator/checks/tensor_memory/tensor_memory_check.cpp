@@ -144,7 +144,16 @@ std::string cause_in_waits(FindingLog& findings, const ClusterRecord& cluster, c
   return before.operation != nullptr ? waits.before_end_of(before, now) : waits.before_end_of_threads(before, now);
 }
 
-std::string cause_of(FindingLog& findings, const ClusterRecord& cluster, const TensorConflict& conflict) {
+/// Where the arrival of one warp that stores let a product begin before the stores of another; empty: it is not so.
+std::string one_speaks_for_several(FindingLog& findings, const ClusterRecord& cluster, const TensorOrder& accesses,
+                                   const TensorAccess& store, const TensorAccess& product) {
+  return WaitCause(findings, cluster)
+      .let_pass_without(side_of(cluster, store), side_of(cluster, product),
+                        [&](uint32_t warp) { return accesses.has_stored(warp); });
+}
+
+std::string cause_of(FindingLog& findings, const ClusterRecord& cluster, const TensorOrder& accesses,
+                     const TensorConflict& conflict) {
   const TensorAccess &before = conflict.before, &now = conflict.now;
   switch (conflict.flaw) {
     case TensorFlaw::unwritten:
@@ -229,8 +238,7 @@ std::string cause_of(FindingLog& findings, const ClusterRecord& cluster, const T
                  "wait must come before the barrier that tells others of it";
   }
   if (!load && now.kind == TensorAccessKind::operation) {
-    const std::string cause =
-        WaitCause(findings, cluster).let_pass_without(side_of(cluster, before), side_of(cluster, now));
+    const std::string cause = one_speaks_for_several(findings, cluster, accesses, before, now);
     if (!cause.empty()) return cause;
   }
   return load ? "a thread that overwrites the accumulator must wait for a barrier that the loading warps arrive on "
@@ -239,13 +247,14 @@ std::string cause_of(FindingLog& findings, const ClusterRecord& cluster, const T
 }
 
 /// Why a store came after the product that adds to what it writes.
-std::string cause_of_late_store(FindingLog& findings, const ClusterRecord& cluster, const TensorConflict& conflict) {
-  const ConflictSide product = side_of(cluster, conflict.before), store = side_of(cluster, conflict.now);
-  if (std::string cause = WaitCause(findings, cluster).let_pass_without(store, product); !cause.empty()) return cause;
+std::string cause_of_late_store(FindingLog& findings, const ClusterRecord& cluster, const TensorOrder& accesses,
+                                const TensorConflict& conflict) {
+  const std::string cause = one_speaks_for_several(findings, cluster, accesses, conflict.now, conflict.before);
+  if (!cause.empty()) return cause;
   return fmt::format(
       "if the {} is to add to what is stored here, its thread must wait for a barrier that all storing warps arrive on "
       "after tcgen05.wait::st",
-      product.what);
+      side_of(cluster, conflict.before).what);
 }
 
 }  // namespace
@@ -381,7 +390,7 @@ void TensorMemoryCheck::report(const ClusterRecord& cluster, State& state,
     const auto identity = race ? findings_.claim_pair(kind, first, now.pc) : findings_.claim(kind, first, now.pc);
     if (!identity) continue;
     Diagnostic finding = describe(cluster, conflict);
-    finding.likely_cause = cause_of(findings_, cluster, conflict);
+    finding.likely_cause = cause_of(findings_, cluster, state.accesses, conflict);
     if (race && now.kind != TensorAccessKind::release) {
       const std::string overlap = overlapping_accumulators(state, conflict.range);
       if (!overlap.empty()) finding.likely_cause = overlap;
@@ -410,7 +419,7 @@ void TensorMemoryCheck::report(const ClusterRecord& cluster, State& state,
         findings_.withdraw(each.first);
         if (now.kind == TensorAccessKind::store) {
           finding.details.emplace_back("it adds to what is stored here, and came first this time");
-          finding.likely_cause = cause_of_late_store(findings_, cluster, conflict);
+          finding.likely_cause = cause_of_late_store(findings_, cluster, state.accesses, conflict);
         }
         return true;
       });

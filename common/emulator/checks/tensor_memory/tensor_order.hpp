@@ -75,6 +75,8 @@ class TensorOrder {
   std::vector<TensorConflict> change(const ClusterOrder& order, const machine::TensorEvent& event);
   /// Does the same for an operation of the tensor unit.
   std::vector<TensorConflict> issue(const ClusterOrder& order, const IssuedOperation& operation);
+  /// Whether a warp has stored anything.
+  bool has_stored(uint32_t warp) const { return warps_[warp].stores != 0; }
 
  private:
   struct Region {
