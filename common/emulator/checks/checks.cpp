@@ -16,6 +16,7 @@
 #include "emulator/checks/synchronisation/misuse_report.hpp"
 #include "emulator/checks/synchronisation/register_count_check.hpp"
 #include "emulator/checks/synchronisation/remote_exit_check.hpp"
+#include "emulator/checks/synchronisation/remote_start_check.hpp"
 #include "emulator/checks/synchronisation/store_read_check.hpp"
 #include "emulator/checks/synchronisation/warpgroup_register_check.hpp"
 #include "emulator/checks/tensor_memory/leak_check.hpp"
@@ -41,6 +42,7 @@ using AllMemoryChecks = MemoryChecks<BarrierCheck,            //
                                      UnwrittenCheck,          //
                                      StaleOperandCheck,       //
                                      UnreadCheck,             //
+                                     RemoteStartCheck,        //
                                      RemoteExitCheck,         //
                                      RaceCheck,               //
                                      More...>;

@@ -47,6 +47,13 @@ uint32_t ClusterOrder::find_barrier(uint32_t rank, uint32_t offset) const {
   return latest = found->second;
 }
 
+bool ClusterOrder::knows_an_operation_of(uint32_t rank, const VectorClock& known) const {
+  return std::any_of(operations_.begin(), operations_.end(), [&](const Operation& operation) {
+    return operation.warp / warps_per_block_ == rank && operation.time != 0 &&
+           known.at(operation.component) >= operation.time;
+  });
+}
+
 bool ClusterOrder::knows(const PastAccess& past, uint32_t warp, LaneMask lanes, const VectorClock& known) const {
   if (knows_of_all(past, known)) return true;
   if (past.is_asynchronous()) {
@@ -195,6 +202,10 @@ void ClusterOrder::threads_met(const machine::Rendezvous& event) {
       threads_.release_executed(number, event.lanes, true, meeting.open_executed);
       break;
     case RendezvousKind::pass:
+      if (of_cluster && warp.cluster_passed == 0) {
+        threads_.mark(number);  // begins a new time, by which others learn of the wait
+        warp.cluster_passed_at = warp.time;
+      }
       if (of_cluster) warp.cluster_passed = meeting.phases;
       threads_.acquire(number, event.lanes, meeting.completed);
       threads_.learn_executed(number, event.lanes, meeting.executed);

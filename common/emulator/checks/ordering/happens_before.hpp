@@ -133,6 +133,7 @@ class ClusterOrder {
     return fragment.block().rank * warps_per_block_ + fragment.warp->index;
   }
   uint32_t warps_per_block() const { return warps_per_block_; }
+  uint32_t warp_count() const { return threads_.count(); }
   const WarpOrder& warp(uint32_t number) const { return threads_.warp(number); }
   const SharedClock& known(uint32_t warp, uint32_t lane) const { return threads_.warp(warp).known(lane); }
   /// What a lane knows to have been executed (ThreadKnowledge).
@@ -144,6 +145,11 @@ class ClusterOrder {
   /// The index of a barrier, by the block's rank and its offset there; kNoBarrier when it has not been used yet.
   uint32_t find_barrier(uint32_t rank, uint32_t offset) const;
   const Operation& operation(uint32_t index) const { return operations_[index]; }
+  /// One whose end is still to come, by the number of its AsyncOperation; null for none.
+  const Operation* pending_operation(uint64_t number) const {
+    const auto found = pending_operations_.find(number);
+    return found == pending_operations_.end() ? nullptr : &operations_[found->second];
+  }
   /// What all threads learn that wait at a block's barrier that has completed.
   const SharedClock& learnt_at_barrier(uint32_t rank, uint32_t number) const {
     return meetings_.at({rank, number}).completed;
@@ -173,6 +179,8 @@ class ClusterOrder {
     const Operation& operation = operations_[past.operation()];
     return operation.time != 0 && known.at(operation.component) >= operation.time;
   }
+  /// Whether `known` says that some operation has ended that the block of this rank has issued.
+  bool knows_an_operation_of(uint32_t rank, const VectorClock& known) const;
   /// Whether the lanes of `warp`, which know `known`, know that a past access is over.
   bool knows(const PastAccess& past, uint32_t warp, machine::LaneMask lanes, const VectorClock& known) const;
 

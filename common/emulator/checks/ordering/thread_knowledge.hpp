@@ -124,7 +124,7 @@ class ByLane {
 
 /// What the lanes of one warp know, and what the warp has done at barriers.
 struct WarpOrder {
-  Time time = 1;          ///< time of what it does now
+  Time time = 2;          ///< time of what it does now; it has started at time 1
   bool accessed = false;  ///< something was done at this time; releasing it begins the next time
   machine::LaneMask existing = machine::kAllLanes;
   ByLane<SharedClock> fenced;  ///< known at the last fence; null: none
@@ -143,6 +143,7 @@ struct WarpOrder {
   SmallMap<WaitNote> waits;                          ///< by barrier
   AwaitedPhase awaited;                              ///< by the last of these that was for copied bytes
   uint64_t cluster_arrived = 0, cluster_passed = 0;  ///< the last phase of the cluster's barrier, from 1 on
+  Time cluster_passed_at = 0;                        ///< what the warp does from then on comes after the first
 
   const SharedClock& known(uint32_t lane) const { return known_[alike_ ? 0 : lane]; }
   /// Whether these lanes know the same.
@@ -166,6 +167,7 @@ class ThreadKnowledge {
   static uint32_t component_of(uint32_t warp, uint32_t lane) { return warp * machine::kWarpSize + lane; }
 
   std::vector<WarpOrder>& warps() { return warps_; }
+  uint32_t count() const { return static_cast<uint32_t>(warps_.size()); }
   const WarpOrder& warp(uint32_t number) const { return warps_[number]; }
   WarpOrder& warp(uint32_t number) { return warps_[number]; }
   /// What a lane knows to have been executed, which its tcgen05 instructions after a fence::after_thread_sync rely on.

@@ -29,6 +29,12 @@ machine::Place place_of(const ClusterRecord& cluster, const machine::AsyncOperat
                   operation.fragment->pc);
 }
 
+std::string spell_block(const ClusterRecord& cluster, uint32_t rank) {
+  const machine::Extent3 &first = cluster.cluster().first_block, &shape = cluster.cluster().shape;
+  return fmt::format("block ({},{},{})", first.x + rank % shape.x, first.y + rank / shape.x % shape.y,
+                     first.z + rank / (shape.x * shape.y));
+}
+
 std::string spell_thread(const ClusterRecord& cluster, uint32_t warp, LaneMask lanes) {
   const uint32_t warps = cluster.order().warps_per_block();
   const machine::Extent3 block = position_of(cluster.cluster(), warp / warps);

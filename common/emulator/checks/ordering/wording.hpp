@@ -13,6 +13,8 @@ namespace stagecraft::emulator::checks {
 machine::Place place_of(const ClusterRecord& cluster, uint32_t warp, machine::LaneMask lanes, uint32_t pc);
 machine::Place place_of(const ClusterRecord& cluster, const machine::AsyncOperation& operation);
 
+/// "block (1,0,0)", also of one that has ended.
+std::string spell_block(const ClusterRecord& cluster, uint32_t rank);
 /// "block (0,0,0) warp 1 [lane 3]"; `warp` is its number in the cluster.
 std::string spell_thread(const ClusterRecord& cluster, uint32_t warp, machine::LaneMask lanes);
 /// "block (0,0,0) warp 1 [lane 3] reads it at ring.cu:41", "cp.async.bulk issued by ... at ring.cu:20 writes it"

@@ -154,13 +154,11 @@ void RemoteExitCheck::cluster_finished(ClusterRecord& cluster) {
   for (const auto& [rank, remote] : states_[cluster].unordered) {
     const auto identity = findings_.claim("access of a block that may have ended", remote.pc, remote.pc);
     if (!identity) continue;
-    const machine::Extent3 &first = cluster.cluster().first_block, &shape = cluster.cluster().shape;
     machine::Diagnostic finding;
     finding.kind = "missing wait";
     finding.place = place_of(cluster, remote.warp, remote.lanes, remote.pc);
     finding.message =
-        fmt::format("{} shared memory of block ({},{},{}), which may have ended by then", remote.verb,
-                    first.x + rank % shape.x, first.y + rank / shape.x % shape.y, first.z + rank / (shape.x * shape.y));
+        fmt::format("{} shared memory of {}, which may have ended by then", remote.verb, spell_block(cluster, rank));
     finding.details.emplace_back("in this run the block ended later, but nothing has made it wait for this access");
     finding.likely_cause =
         "the block must not end before: let all blocks of the cluster meet at its end (barrier.cluster.arrive and "

@@ -300,7 +300,7 @@ TEST_F(RaceTest, TakesAnExitForAnArrivalAtABarrierOfAllThreads) {
 }
 
 TEST_F(RaceTest, LooksAcrossTheBlocksOfACluster) {
-  const std::string body = R"(mov.u32 %r1, tile;
+  const std::string body = R"(barrier.cluster.arrive; barrier.cluster.wait; mov.u32 %r1, tile;
     xor.b32 %r2, %rank, 1;
     mapa.shared::cluster.u32 %r3, %r1, %r2;
     @%first st.shared::cluster.u32 [%r3], %rank;
