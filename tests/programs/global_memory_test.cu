@@ -358,6 +358,14 @@ __global__ void copy_words_too(const unsigned* words, unsigned* out) {
   out[i] = words[kWords - 1 - i];
 }
 
+/// Comes between two grids of a chain, and does not need the first.
+template <bool kWaits>
+__global__ void write_elsewhere(unsigned* to) {
+  cudaTriggerProgrammaticLaunchCompletion();
+  to[blockIdx.x * blockDim.x + threadIdx.x] = 1;
+  if (kWaits) cudaGridDependencySynchronize();
+}
+
 enum class Wait { right, by_one_thread, none, too_late };
 
 template <Wait kWait>
@@ -815,6 +823,48 @@ TEST_F(GlobalMemory, FindsADependentLaunchThatReadsBeforeItWaits) {
         launch_overlapping(copy_after_dependencies<Wait::too_late>, kBlocks, static_cast<const unsigned*>(words), out);
       },
       {"race: reads", "griddepcontrol.wait"});
+}
+TEST_F(GlobalMemory, FindsAChainOfLaunchesThatOneWithoutAWaitBreaks) {
+  unsigned* const elsewhere = zeros(2 * kWords);
+  const unsigned* const read = words;
+  const auto begin = [&](void (*middle)(unsigned*)) {
+    fill_and_trigger<<<kBlocks, kThreads>>>(words, 1);
+    launch_overlapping(middle, kBlocks, elsewhere);
+  };
+  const std::vector<std::string> report = {"race: reads", "kernel fill_and_trigger",
+                                           "this launch comes after kernel write_elsewhere<false>",
+                                           "execute griddepcontrol.wait"};
+  const auto read_early = [&] { launch_overlapping(copy_after_dependencies<Wait::right>, kBlocks, read, out); };
+  const auto read_in_order = [&] { copy_words<<<kBlocks, kThreads>>>(words, out); };
+  for (const std::function<void()>& end : {std::function<void()>(read_early), std::function<void()>(read_in_order)}) {
+    expect_silence([&] {
+      begin(write_elsewhere<true>);
+      end();
+    });
+    expect_report(
+        [&] {
+          begin(write_elsewhere<false>);
+          end();
+        },
+        report);
+  }
+  expect_report(  // a link further on
+      [&] {
+        begin(write_elsewhere<false>);
+        launch_overlapping(write_elsewhere<true>, kBlocks, elsewhere + kWords);
+        read_early();
+      },
+      report);
+  expect_silence([&] {  // the host waits for all
+    begin(write_elsewhere<false>);
+    cudaDeviceSynchronize();
+    read_early();
+  });
+  expect_silence([&] {  // so does a copy
+    begin(write_elsewhere<false>);
+    cudaMemcpyAsync(elsewhere, elsewhere + kThreads, sizeof(unsigned), cudaMemcpyDeviceToDevice);
+    read_early();
+  });
 }
 TEST_F(GlobalMemory, ToleratesACopyAfterDependenciesWithoutAProxyFence) {
   expect_report(

@@ -7,6 +7,7 @@
 #include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/state/waiting.hpp"
+#include "emulator/translation/function_translator.hpp"
 #include "emulator/translation/translation.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -35,7 +36,8 @@ void translate_nanosleep(Translation& t) {
 
 /// Programmatic dependent launch: grids run one after the other here, so what they wait for has happened.
 void translate_griddepcontrol(Translation& t) {
-  t.modifiers.require_one_of({"wait", "launch_dependents"});
+  const bool lets_start = t.modifiers.require_one_of({"wait", "launch_dependents"}) == "launch_dependents";
+  if (lets_start) t.function().kernel().lets_next_grid_start = true;
   t.emit(do_nothing);
 }
 

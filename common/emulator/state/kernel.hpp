@@ -146,11 +146,13 @@ class Kernel {
   uint32_t parameter_bytes = 0;
   std::vector<SharedVariable> shared_variables;
   bool uses_tensor_memory = false;
-  uint32_t cta_group = 0;            ///< of its tcgen05 instructions: 1, or 2 for pairs of blocks; 0 if none names one
-  bool takes_over_clusters = false;  ///< by clusterlaunchcontrol
-  bool clusters_interact = false;    ///< something in it may concern other clusters (Reach::other_clusters)
-  uint32_t machine_registers = 0;    ///< per thread as ptxas allocated them; 0 when no machine code was embedded
-  MachineCode machine_code;          ///< empty unless the model of the chip's speed asks for it, and there is one
+  uint32_t cta_group = 0;             ///< of its tcgen05 instructions: 1, or 2 for pairs of blocks; 0 if none names one
+  bool takes_over_clusters = false;   ///< by clusterlaunchcontrol
+  bool lets_next_grid_start = false;  ///< by griddepcontrol.launch_dependents
+  bool reads_clock = false;
+  bool clusters_interact = false;  ///< something in it may concern other clusters (Reach::other_clusters)
+  uint32_t machine_registers = 0;  ///< per thread as ptxas allocated them; 0 when no machine code was embedded
+  MachineCode machine_code;        ///< empty unless the model of the chip's speed asks for it, and there is one
 
   /// Registers that a multiprocessor allocates for a block of so many warps: for each warp, in units of 256. 0 when
   /// ptxas's count is unknown.

@@ -29,6 +29,7 @@ GlobalHistory::GlobalHistory() : works_(1), clusters_(1), sites_(1), records_(1)
 uint32_t GlobalHistory::begin(WorkStart start, std::string name, bool is_kernel) {
   end_log();
   current_ = std::move(start);
+  has_waited_ = false;
   first_cluster_ = static_cast<uint32_t>(clusters_.size());
   const auto number = static_cast<uint32_t>(works_.size());
   works_.push_back({std::move(name), number, is_kernel, current_.stream, current_.component, current_.time});
@@ -37,6 +38,14 @@ uint32_t GlobalHistory::begin(WorkStart start, std::string name, bool is_kernel)
                                      [&](const EndedLog& ended) { return is_before_wait(ended.work); });
   if (!all_known) settle_all_logs();
   return number;
+}
+
+const WorkNote* GlobalHistory::find_broken_link(const WorkNote& work) const {
+  const WorkTime time = current_.known.missed_by(work.component, work.time);
+  const auto found = std::find_if(works_.begin(), works_.end(), [&](const WorkNote& other) {
+    return time != 0 && other.component == work.component && other.time == time;
+  });
+  return found == works_.end() ? nullptr : &*found;
 }
 
 uint32_t GlobalHistory::add_cluster(ClusterNote cluster) {

@@ -92,16 +92,23 @@ class GlobalHistory {
   const WorkStart& current() const { return current_; }
   uint32_t current_work() const { return static_cast<uint32_t>(works_.size()) - 1; }
   /// Whether the work that runs now may count on a work, a kernel's threads before griddepcontrol.wait and after it.
-  bool is_before(const WorkNote& work) const { return current_.known.at(work.component) >= work.time; }
+  bool is_before(const WorkNote& work) const { return current_.known.knows(work.component, work.time); }
   const WorkClock& known_at_start() const { return current_.may_overlap ? current_.known_before_wait : current_.known; }
   bool is_before_wait(uint32_t number) {
     WorkNote& work = works_[number];
     if (work.asked_by != current_work()) {
       work.asked_by = current_work();
-      work.is_known_to_asker = known_at_start().at(work.component) >= work.time;
+      work.is_known_to_asker = known_at_start().knows(work.component, work.time);
     }
     return work.is_known_to_asker;
   }
+
+  /// The kernel that runs now executes griddepcontrol.wait.
+  void note_wait() { has_waited_ = true; }
+  bool has_waited() const { return has_waited_; }
+  /// The work behind `work` in its stream that has not waited for it, where the one that runs now counts on that; null:
+  /// they are out of order for another reason.
+  const WorkNote* find_broken_link(const WorkNote& work) const;
 
   /// Whether a cluster is one of the work that runs now.
   bool is_of_current_work(uint32_t cluster) const { return cluster >= first_cluster_; }
@@ -185,6 +192,7 @@ class GlobalHistory {
   uint32_t first_record_ = 0;
   GlobalShadow shadow_;
   WorkStart current_;
+  bool has_waited_ = false;
   uint32_t first_cluster_ = 0;                       ///< of the current work
   uint32_t work_cluster_ = 0, work_of_cluster_ = 0;  ///< of a work that is no launch
   uint64_t most_bytes_ = GlobalShadow::kMostBytes;

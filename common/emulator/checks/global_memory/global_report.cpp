@@ -76,6 +76,16 @@ std::string GlobalMemoryCheck::reason(Present& now, const GlobalRecord& past, La
           "the thread has not waited for it with griddepcontrol.wait",
           other.name);
     }
+    if (const WorkNote* const link = history_->find_broken_link(other)) {
+      cause = fmt::format(
+          "execute griddepcontrol.wait (cudaGridDependencySynchronize) in {} too: the kernels behind it wait for it "
+          "alone; or launch it without programmatic stream serialisation",
+          link->name);
+      return fmt::format(
+          "nothing orders the two: this launch comes after {}, which was launched early and never waits for {} "
+          "(griddepcontrol.wait), so that its end does not say that {} has ended",
+          link->name, other.name, other.name);
+    }
     cause = fmt::format(
         "record an event after {} in its stream and let this launch's stream wait for it (cudaStreamWaitEvent), or use "
         "one stream",

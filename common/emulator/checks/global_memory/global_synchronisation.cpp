@@ -172,6 +172,7 @@ void GlobalMemoryCheck::fence_executed(ClusterRecord& cluster, const machine::Fr
     case FenceKind::grid_dependencies: {
       auto ended = std::make_shared<Foreign>();
       ended->dependencies = true;
+      history_->note_wait();
       return state.notes.add(number, lanes, order.warp(number).time, ended);
     }
     case FenceKind::proxy_async:

@@ -102,7 +102,7 @@ class GlobalHistory::Settling {
     const GlobalRecord& record = history_.record(past);
     const WorkNote& other = history_.work(history_.cluster(record.cluster).work);
     if (other.number != work_) {
-      is_asked_known_ = known_.at(other.component) >= other.time;
+      is_asked_known_ = known_.knows(other.component, other.time);
     } else {
       // A cluster that has learnt something from others logs nothing.
       is_asked_known_ =
@@ -156,7 +156,7 @@ void GlobalHistory::end_log() {
 void GlobalHistory::drop_known_logs() {
   std::erase_if(ended_logs_, [&](const EndedLog& ended) {
     const WorkNote& work = works_[ended.work];
-    const bool is_known = current_.known_to_host.at(work.component) >= work.time;
+    const bool is_known = current_.known_to_host.knows(work.component, work.time);
     if (is_known) ended_bytes_ -= ended.log.bytes();
     return is_known;
   });

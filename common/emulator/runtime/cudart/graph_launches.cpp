@@ -70,6 +70,11 @@ cudaError_t run_graph(const Graph& graph, cudaStream_t stream) {
       }
     }
   });
+  bool is_chain = true;
+  for (size_t i = 1; i < order.size(); ++i) {
+    const std::vector<Edge>& dependencies = order[i]->dependencies;
+    is_chain = is_chain && dependencies.size() == 1 && dependencies.front().from == order[i - 1];
+  }
   for (const GraphNode* node : order) {
     if (error != cudaSuccess) break;
     if (!node->is_enabled) continue;
@@ -81,7 +86,11 @@ cudaError_t run_graph(const Graph& graph, cudaStream_t stream) {
       error = run_conditional(*conditional, stream);
     } else {
       error = run_call("cudaGraphLaunch", Needs::launch, [&](State& state) {
-        perform(state, state.streams.require(stream), node->work, /*in_graph=*/true);
+        Stream& target = state.streams.require(stream);
+        // The first one comes after all of the stream; where there are branches, the next one may not depend on this.
+        if (node == order.front()) Streams::all_ended(target);
+        perform(state, target, node->work, /*in_graph=*/true);
+        if (!is_chain) Streams::all_ended(target);
       });
     }
   }

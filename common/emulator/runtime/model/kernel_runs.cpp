@@ -275,6 +275,9 @@ void tell_unread(Reporter& reporter, const UnreadResults& unread) {
   constexpr size_t kMost = 4;
   if (reporter.diagnosed() != 0 || unread.results.empty()) return;
   std::string text = fmt::format(
+  if (state.settings().checks.global) {
+    Streams::kernel_ended(stream, state.launches.global_memory.has_waited(), work.request.kernel->lets_next_grid_start);
+  }
       "stagecraft: the program ends with an error, and no mistake was found. In its last kernel, {}, nothing reads\n",
       unread.kernel);
   for (size_t i = 0; i < std::min(kMost, unread.results.size()); ++i) text += fmt::format("  {}\n", unread.results[i]);

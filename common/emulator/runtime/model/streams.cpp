@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "emulator/runtime/model/graphs.hpp"
 
@@ -11,6 +12,13 @@ namespace stagecraft::emulator::runtime {
 namespace {
 
 constexpr uint64_t kLegacyId = 1, kPerThreadId = 2;
+
+/// What is known when all works of a stream have ended.
+checks::WorkClock all_of(const Stream& stream) {
+  checks::WorkClock known = stream.order.known;
+  known.miss_none(stream.order.component);
+  return known;
+}
 
 void remove(std::vector<Stream*>& streams, const Stream* stream) { std::erase(streams, stream); }
 
@@ -186,15 +194,21 @@ double Streams::ready_at(const Stream& stream) const {
 }
 
 checks::WorkClock Streams::order_at(const Stream& stream) const {
+  checks::WorkClock known = order_around(stream);
+  known.join(all_of(stream));
+  return known;
+}
+
+checks::WorkClock Streams::order_around(const Stream& stream) const {
   checks::WorkClock known = host_order_;
-  known.join(stream.order.known);
+  known.join(stream.order.awaited);
   if (&stream == &legacy_) {
     for (const auto& [key, other] : streams_) {
-      if (other->is_blocking()) known.join(other->order.known);
+      if (other->is_blocking()) known.join(all_of(*other));
     }
-    for (const auto& [thread, other] : of_threads_) known.join(other->order.known);
+    for (const auto& [thread, other] : of_threads_) known.join(all_of(*other));
   } else if (stream.is_blocking()) {
-    known.join(legacy_.order.known);
+    known.join(all_of(legacy_));
   }
   return known;
 }
@@ -205,7 +219,12 @@ checks::WorkStart Streams::begin(Stream& stream, bool is_kernel, bool may_overla
   checks::WorkStart start;
   start.component = order.component;
   start.time = ++order.time;
-  start.known = order_at(stream);
+  if (is_kernel) {
+    start.known = order_around(stream);
+    start.known.join(order.known);
+  } else {
+    start.known = order_at(stream);
+  }
   start.known_to_host = host_order_;
   start.stream = &stream == &legacy_         ? "the legacy default stream"
                  : stream.id == kPerThreadId ? "the default stream of a thread"
@@ -222,7 +241,17 @@ checks::WorkStart Streams::begin(Stream& stream, bool is_kernel, bool may_overla
   order.known = start.known;
   order.known.raise(order.component, order.time);
   order.last_is_kernel = is_kernel;
+  order.last_overlaps = start.may_overlap;
   return start;
+}
+
+void Streams::kernel_ended(Stream& stream, bool has_waited, bool lets_next_start) {
+  checks::StreamOrder& order = stream.order;
+  const bool previous_lets_start = std::exchange(order.last_lets_next_start, lets_next_start);
+  if (!order.last_overlaps || !previous_lets_start || has_waited) return;
+  for (checks::WorkTime time = order.at_last_start.at(order.component) + 1; time < order.time; ++time) {
+    order.known.miss(order.component, time, order.time);
+  }
 }
 
 void Streams::host_learns_all() {

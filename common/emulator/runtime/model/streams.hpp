@@ -131,6 +131,12 @@ class Streams {
   /// The next work of the stream begins.
   /// @param may_overlap  a kernel that may begin before the kernel before it has ended
   checks::WorkStart begin(Stream& stream, bool is_kernel, bool may_overlap = false);
+  /// The kernel that began last has ended.
+  /// @param has_waited        some thread has executed griddepcontrol.wait
+  /// @param lets_next_start  it has griddepcontrol.launch_dependents
+  static void kernel_ended(Stream& stream, bool has_waited, bool lets_next_start);
+  /// All works of the stream have ended for its next one.
+  static void all_ended(Stream& stream) { stream.order.known.miss_none(stream.order.component); }
   /// The host knows that the stream's work, what the event stands for, or all of the work has ended, without waiting.
   void host_learns(const Stream& stream) { host_order_.join(order_at(stream)); }
   void host_learns(const Event& event) { host_order_.join(event.order); }
@@ -167,6 +173,8 @@ class Streams {
   double ready_at(const Stream& stream) const;
   /// Which works have ended then.
   checks::WorkClock order_at(const Stream& stream) const;
+  /// Which of them are known from outside of the stream.
+  checks::WorkClock order_around(const Stream& stream) const;
   [[noreturn]] void invalidate(Capture& capture, cudaError_t error, std::string message);
 
   std::unordered_map<Stream*, std::unique_ptr<Stream>> streams_;
