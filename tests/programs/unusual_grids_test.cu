@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <cuda/atomic>
 #include <numeric>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -99,6 +101,25 @@ __global__ void link_of_a_chain(const uint32_t* from, uint32_t* to, uint32_t* co
   if (me == 0) *count += 1;
 }
 
+/// Where and when each block runs.
+struct Whereabouts {
+  uint32_t multiprocessor;
+  uint32_t grid;
+  unsigned long long clock;
+};
+__global__ void say_where(Whereabouts* blocks) {
+  unsigned long long grid;
+  asm volatile("mov.u64 %0, %%gridid;" : "=l"(grid));
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(blocks[blockIdx.x].multiprocessor));
+  blocks[blockIdx.x].grid = static_cast<uint32_t>(grid);
+  blocks[blockIdx.x].clock = clock64();
+}
+
+uint64_t seed() {
+  const char* const text = std::getenv("STAGECRAFT_SEED");
+  return text == nullptr ? 0 : std::strtoull(text, nullptr, 0);
+}
+
 // ---- Tests ----------------------------------------------------------------------------------------------------------
 
 class UnusualGridsTest : public DeviceArrays {
@@ -142,6 +163,43 @@ TEST_F(UnusualGridsTest, AChainOfDependentLaunches) {
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   EXPECT_EQ(download(in, 1)[0], 5u);
   EXPECT_EQ(download(count, 1)[0], 4u);
+}
+
+TEST_F(UnusualGridsTest, PlacesAndClocksFollowTheSeed) {
+  auto* const blocks = upload(std::vector<Whereabouts>(8));
+  say_where<<<8, 1>>>(blocks);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  const std::vector<Whereabouts> found = download(blocks, 8);
+  std::set<uint32_t> used;
+  for (uint32_t i = 0; i < 8; ++i) {
+    used.insert(found[i].multiprocessor);
+    if (seed() == 0) EXPECT_EQ(found[i].multiprocessor, i);
+    EXPECT_EQ(found[i].clock < 1000, seed() == 0);
+  }
+  EXPECT_EQ(used.size(), 8u);
+  EXPECT_EQ(found[0].multiprocessor == 0, seed() == 0);
+}
+
+TEST_F(UnusualGridsTest, ReplaysOfAGraphHaveOneGridNumberWithOddSeeds) {
+  auto* const blocks = upload(std::vector<Whereabouts>(1));
+  cudaStream_t stream = nullptr;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t replayed = nullptr;
+  ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  say_where<<<1, 1, 0, stream>>>(blocks);
+  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  ASSERT_EQ(cudaGraphInstantiate(&replayed, graph, 0), cudaSuccess);
+  std::set<uint32_t> grids;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(cudaGraphLaunch(replayed, stream), cudaSuccess);
+    ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    grids.insert(download(blocks, 1)[0].grid);
+  }
+  EXPECT_EQ(grids.size(), seed() % 2 == 1 ? 1u : 3u);
+  ASSERT_EQ(cudaGraphExecDestroy(replayed), cudaSuccess);
+  ASSERT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  ASSERT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 
 TEST_F(UnusualGridsTest, StreamsThatTakeTurns) {

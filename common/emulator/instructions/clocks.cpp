@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "emulator/state/grid.hpp"
+#include "emulator/translation/function_translator.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -34,9 +35,11 @@ Outcome read_clock(Fragment& fragment, const Op& op, LaneMask mask) {
   ++*fragment.effects;  // a loop that reads a clock need not be endless (endless_loop.hpp)
   take_time(fragment);
   const Cycle cycles = fragment.warp->clock;
-  // The frequency of the chip makes nanoseconds of virtual cycles; both start with the launch.
+  // The frequency of the chip makes nanoseconds of virtual cycles; they start with the launch.
   const uint64_t khz = fragment.grid().architecture->clock_khz;
-  const uint64_t value = static_cast<Clock>(op.immediate) == Clock::cycles ? cycles : cycles * 1'000'000 / khz;
+  const uint64_t value = static_cast<Clock>(op.immediate) == Clock::cycles
+                             ? cycles + fragment.block().sm->clock_at_start
+                             : cycles * 1'000'000 / khz;
   const auto result = static_cast<Element>(op.b == 1 ? value >> 32 : value);
   auto* to = lanes_at<Element>(fragment.registers, op.destination);
   for_each_lane(mask, [&](uint32_t lane) { to[lane] = result; });
@@ -71,6 +74,7 @@ bool translate_clock(Translation& t, ptx::Type type) {
   if (8 * ptx::size_of(type) != known->bits) {
     t.illegal(fmt::format("%{} has {} bits; this operand is of type .{}", from.name, known->bits, ptx::name_of(type)));
   }
+  t.function().kernel().reads_clock = true;
   const RegisterOffset to = t.destination(0, type);
   Op& op = ptx::size_of(type) == 8 ? t.emit(read_clock<uint64_t>) : t.emit(read_clock<uint32_t>);
   op.destination = to;

@@ -47,7 +47,8 @@ LaunchResult Machine::launch(const LaunchRequest& request, const std::vector<Obs
   grid.architecture = &architecture_;
   grid.latencies = &latencies_of(architecture_);
   grid.memory = &memory_;
-  grid.id = ++launches_;
+  ++launches_;
+  grid.id = request.grid_id != 0 ? request.grid_id : launches_;
   grid.print = std::move(print);
   // cooperative_groups/details/driver_abi.h, grid_workspace: its size, and a counter that begins at 0.
   constexpr uint64_t kWorkspaceBytes = 8;

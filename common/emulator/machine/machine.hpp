@@ -40,6 +40,9 @@ class Machine {
   std::unique_ptr<Kernel> translate(const ModuleImage& image, const ptx::Function& entry,
                                     uint32_t machine_registers = 0);
 
+  /// Launches so far.
+  uint64_t launches() const { return launches_; }
+
   Residency residency(const Kernel& kernel, Extent3 block, uint32_t dynamic_shared_bytes) const;
 
   /// Runs a grid to its end. The request must be within the chip's limits (the runtime checks them, because each has

@@ -125,7 +125,11 @@ class Parts {
     const uint32_t chip = grid_.architecture->multiprocessors;
     const uint32_t first = first_multiprocessor(part, parts, chip);
     grid.sms.resize(first_multiprocessor(part + 1, parts, chip) - first);
-    for (uint32_t i = 0; i < grid.sms.size(); ++i) grid.sms[i].index = first + i;
+    for (uint32_t i = 0; i < grid.sms.size(); ++i) {
+      grid.sms[i].index = first + i;
+      // 40 bits: days of a clock that has run since the chip was switched on.
+      if (const uint64_t seed = grid.request->seed; seed != 0) grid.sms[i].clock_at_start = draw(seed, first + i) >> 24;
+    }
 
     RunResult& result = results_[part];
     Counted counted;

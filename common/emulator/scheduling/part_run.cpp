@@ -23,6 +23,9 @@ constexpr Cycle kClusterSlice = 8192;
 /// The same where the schedule is chosen and clusters wait for each other.
 constexpr Cycle kShortClusterSlice = 256;
 constexpr uint32_t kAlignment = 64;
+/// What draws from the seed: where blocks go, how late each starts (by at most so many cycles), and slices.
+constexpr uint64_t kOfPlaces = uint64_t{1} << 40, kOfStarts = uint64_t{1} << 41, kOfSlices = uint64_t{1} << 42;
+constexpr Cycle kLatestStart = 2048;
 /// Turns after which the clock says whether the host's memory could be used up; in one turn, lanes that touch a page
 /// with each access take some 25 MB of it.
 constexpr uint32_t kTurnsBetweenClocks = 16;
@@ -99,7 +102,11 @@ void PartRun::run_in_time() {
   // With choices a cluster's turn may be late, as that of its next warp.
   const bool is_chosen = grid_.request->choices != nullptr;
   const auto turn_of = [](const Cluster& cluster) { return std::max(cluster.now, cluster.next_turn); };
-  const Cycle slice = is_chosen && grid_.kernel->clusters_interact ? kShortClusterSlice : kClusterSlice;
+  const uint64_t seed = grid_.request->seed;
+  const Cycle slice = !grid_.kernel->clusters_interact ? kClusterSlice
+                      : is_chosen                      ? kShortClusterSlice
+                      : seed != 0                      ? kClusterSlice >> draw(seed, kOfSlices) % 6
+                                                       : kClusterSlice;
   const auto has_work = [this] {
     leave_out_what_is_not_needed(grid_);
     return !grid_.resident.empty() || grid_.has_next_cluster();
@@ -118,8 +125,9 @@ void PartRun::run_in_time() {
         if (current_ == nullptr || free_at <= turn_of(*current_)) {
           grid_.resident.push_back(start_cluster(room, free_at));
           current_ = grid_.resident.back().get();
-          // All clusters that have room must start before a kernel asks which have not started.
-          if (grid_.kernel->takes_over_clusters) continue;
+          // All clusters that have room must start before a kernel asks which have not started, and before the seed
+          // decides which of them is first.
+          if (grid_.kernel->takes_over_clusters || (seed != 0 && grid_.kernel->clusters_interact)) continue;
         }
       }
     }
@@ -175,9 +183,11 @@ bool PartRun::nothing_can_end() const {
 
 std::vector<Sm*> PartRun::find_room() const {
   // Blocks of one cluster go to different multiprocessors if there are enough. Pairs of blocks that share tensor
-  // operations go to two neighbours, as on the chip.
+  // operations go to two neighbours, as on the chip. Between equals the first is taken; the seed decides which that is.
   const uint64_t blocks = shape_of_next_cluster(grid_).count();
   const uint32_t together = grid_.kernel->cta_group == 2 && blocks % 2 == 0 ? 2 : 1;
+  const size_t places = grid_.sms.size() / together;
+  const size_t shift = grid_.request->seed == 0 ? 0 : draw(grid_.request->seed, kOfPlaces) % places;
   std::vector<Sm*> chosen;
   std::vector<uint32_t> planned(grid_.sms.size(), 0);
   const auto planned_on = [&](const Sm& sm) -> uint32_t& {
@@ -186,7 +196,9 @@ std::vector<Sm*> PartRun::find_room() const {
   const auto load = [&](const Sm& sm) { return sm.in_use.blocks + planned_on(sm); };
   for (uint64_t rank = 0; rank < blocks; rank += together) {
     Sm* best = nullptr;
-    for (size_t first = 0; first + together <= grid_.sms.size(); first += together) {
+    for (size_t i = 0; i < places; ++i) {
+      const size_t place = i + shift < places ? i + shift : i + shift - places;
+      const size_t first = place * together;
       Sm& sm = grid_.sms[first];
       const auto fits = [&](const Sm& each) {
         return has_room(multiprocessor_, each.in_use, each_block_, planned_on(each) + 1);
@@ -215,6 +227,10 @@ std::unique_ptr<Cluster> PartRun::start_cluster(const std::vector<Sm*>& sms, Cyc
   cluster->now = at;
   cluster->choices = grid_.request->choices;
   for (uint32_t rank = 0; rank < sms.size(); ++rank) start_block(*cluster, rank, *sms[rank], at);
+  if (grid_.request->seed != 0) {
+    cluster->next_turn = cluster->blocks[0]->warps[0].turn();
+    for (const auto& block : cluster->blocks) cluster->next_turn = std::min(cluster->next_turn, block->warps[0].turn());
+  }
   return cluster;
 }
 
@@ -264,6 +280,9 @@ void PartRun::start_block(Cluster& cluster, uint32_t rank, Sm& sm, Cycle at) {
   if (kernel.uses_tensor_memory && grid_.architecture->has_tensor_memory() && sm.tensor_memory == nullptr) {
     sm.tensor_memory = std::make_unique<TensorMemory>();
   }
+  const uint64_t number =
+      block.index.x + grid_.request->grid.x * (block.index.y + uint64_t{grid_.request->grid.y} * block.index.z);
+  const Cycle start = grid_.request->seed == 0 ? at : at + draw(grid_.request->seed, kOfStarts + number) % kLatestStart;
   const uint32_t local_stride = local_bytes_of(*grid_.request);
   block.warps.resize(warps_per_block_);
   for (uint32_t i = 0; i < warps_per_block_; ++i) {
@@ -274,7 +293,7 @@ void PartRun::start_block(Cluster& cluster, uint32_t rank, Sm& sm, Cycle at) {
     warp.registers = block.register_files + size_t{kernel.register_bytes} * i;
     warp.local = block.local_memory + size_t{local_stride} * kWarpSize * i;
     warp.local_stride = local_stride;
-    warp.clock = at;
+    warp.clock = start;
     start_warp(warp);
     if (cluster.choices != nullptr) cluster.choices->turn_ended(warp);
   }

@@ -14,14 +14,6 @@ Extent3 position(uint64_t number, const Extent3& size) {
 
 namespace {
 
-/// The seed and a number, mixed (the finaliser of SplitMix64).
-uint64_t draw(uint64_t seed, uint64_t number) {
-  uint64_t bits = seed + (number + 1) * 0x9e3779b97f4a7c15;
-  bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9;
-  bits = (bits ^ bits >> 27) * 0x94d049bb133111eb;
-  return bits ^ bits >> 31;
-}
-
 bool is_one_cluster(const LaunchRequest& request, uint64_t region) {
   if (request.preferred_cluster.count() == 0) return true;
   switch (request.preferred_clusters) {
@@ -62,6 +54,13 @@ Extent3 take_regular_cluster(Grid& grid) {
 }
 
 }  // namespace
+
+uint64_t draw(uint64_t seed, uint64_t number) {
+  uint64_t bits = seed + (number + 1) * 0x9e3779b97f4a7c15;  // the finaliser of SplitMix64
+  bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9;
+  bits = (bits ^ bits >> 27) * 0x94d049bb133111eb;
+  return bits ^ bits >> 31;
+}
 
 Extent3 shape_of_next_cluster(const Grid& grid) {
   const bool starts_region = grid.left_of_region.empty();

@@ -160,6 +160,7 @@ struct NamedBarrier {
 /// One streaming multiprocessor: what its resident blocks share.
 struct Sm {
   uint32_t index = 0;
+  Cycle clock_at_start = 0;  ///< %clock when virtual time begins; each multiprocessor has a clock of its own
   BlockResources in_use;
   std::unique_ptr<TensorMemory> tensor_memory;  ///< null where the chip has none
   std::vector<Fragment*> waiting_for_tensor_memory;
@@ -208,8 +209,8 @@ struct Cluster {
   uint32_t barrier_arrived = 0;  ///< threads arrived at barrier.cluster in this round
   uint64_t barrier_generation = 0;
   std::vector<Fragment*> waiting_for_barrier;
-  Choices* choices = nullptr;  ///< null for the default schedule
-  Cycle next_turn = 0;         ///< with choices: when it goes on, with the lag of the warp that is next
+  Choices* choices = nullptr;                            ///< null for the default schedule
+  Cycle next_turn = 0;                                   ///< when it goes on, with the lag of the warp that is next
   std::unordered_map<const void*, Cycle> last_in_order;  ///< with choices: time of the last event of each order
 
   /// Runs `action` when the cluster's clock reaches now + delay, or when Choices says. It is for asynchronous engines:
@@ -240,12 +241,17 @@ struct LaunchRequest {
   uint32_t stack_bytes = 1024;        ///< of each thread, for its calls of functions that recurse (cudaLimitStackSize)
   std::vector<std::byte> parameters;  ///< kernel->parameter_bytes bytes
   uint64_t seed = 0;
+  uint64_t grid_id = 0;        ///< %gridid; 0: the number of the launch
   Choices* choices = nullptr;  ///< asked for another schedule; null: the default one
 
   /// The largest cluster that may start. The grid is divided into regions of this shape, which start in the order of
   /// their numbers; each is one cluster, or several of the shape `cluster`.
   const Extent3& region() const { return preferred_cluster.count() != 0 ? preferred_cluster : cluster; }
 };
+
+/// A number that the seed decides, a different one for each `number`. Seed 0 draws nothing: who asks leaves everything
+/// as it is by default then.
+uint64_t draw(uint64_t seed, uint64_t number);
 
 /// Where a cluster is in its grid.
 struct ClusterPlace {

@@ -122,7 +122,10 @@ class KernelRun {
         progress_(request.kernel->display_name, request.grid.count()),
         checks_(settings_, launches_, request),
         resident_blocks_(machine_.residency(*request.kernel, request.block, request.dynamic_shared_bytes).blocks),
-        recording_(settings_, uint64_t{resident_blocks_} * machine_.architecture().multiprocessors, order) {}
+        recording_(settings_, uint64_t{resident_blocks_} * machine_.architecture().multiprocessors, order) {
+    // Each launch is another draw, so that replays of a graph do not all go the same way.
+    if (request_.seed != 0) request_.seed = machine::draw(request_.seed, launches_.count);
+  }
 
   Ended run() {
     const bool found_by_exploring = explore();

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "emulator/checks/global_memory/global_history.hpp"
@@ -35,6 +36,8 @@ struct LaunchHistory {
   UnreadResults unread;                  ///< of the latest launch
   CopiedNan nan;                         ///< of the latest copy that has some
   std::set<std::string> noted_kernels;   ///< of which it was said that setmaxnreg has no effect
+  /// %gridid of the nodes of graphs, by their works, where replays repeat it.
+  std::unordered_map<const void*, uint64_t> grid_ids;
 
   uint64_t thread_instructions = 0;  ///< of all kernels so far, counted per active lane
   double seconds_in_kernels = 0;     ///< that the host took to emulate them

@@ -47,6 +47,16 @@ class CheckedWork {
   State& state_;
 };
 
+/// The work of a graph's node, once more. PTX does not say that %gridid is another one then, and on a B300 it is not
+/// (deepseek-ai/DeepGEMM#451): with odd seeds it is the same here, too.
+KernelWork replay_of(State& state, const KernelWork& node) {
+  KernelWork work = prepare_again(state, node);
+  if (work.request.seed % 2 != 0) {
+    work.request.grid_id = state.launches.grid_ids.try_emplace(&node, state.machine().launches() + 1).first->second;
+  }
+  return work;
+}
+
 /// The events that are recorded after the work. A kernel has ended then, and so has the part of it that such an event
 /// stands for.
 std::vector<Event*> events_after(State& state, const Work& work) {
@@ -96,7 +106,7 @@ void perform(State& state, Stream& stream, const Work& work, bool in_graph) {
   std::visit(
       Overloaded{
           [&](const KernelWork& kernel) {
-            state.streams.work(stream, in_graph ? run_kernel(state, stream, prepare_again(state, kernel), in_graph)
+            state.streams.work(stream, in_graph ? run_kernel(state, stream, replay_of(state, kernel), in_graph)
                                                 : run_kernel(state, stream, kernel, in_graph));
           },
           [&](const CopyWork& copy) {
