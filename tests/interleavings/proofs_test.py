@@ -33,7 +33,7 @@ TOO_LARGE = {
     "09_input_tile_pipeline": ["Chapter09.Todo3AsksWorksAndThenWaitsIfNeeded"],
     "11_cta_pairs": [],
 }
-PROOF = r"stagecraft: all (\d+) interleavings?(?: of \d+ launches)? explored: nothing found\n"
+PROOF = r"stagecraft: all (\d+) interleavings?(?: of the synchronisation)?(?: of \d+ launches)? explored: nothing found\n"
 REPORT = re.compile(r"^stagecraft: ([a-z ]+) in kernel", re.MULTILINE)
 
 

@@ -167,6 +167,19 @@ machine::Cycle DecidedRun::completion(const Fragment& issuer, machine::Cycle usu
   return usual;
 }
 
+bool DecidedRun::gives_up(const Fragment& fragment) {
+  // The loop of a wait is a label, the try_wait and a branch, with little in between.
+  constexpr uint32_t kMostBetween = 16;
+  const std::vector<machine::OrderedPlace>& order = fragment.grid().kernel->order;
+  const uint32_t first = fragment.pc - std::min(fragment.pc, kMostBetween);
+  bool is_repeated = false;
+  for (uint32_t pc = first; pc <= fragment.pc; ++pc) {
+    is_repeated = is_repeated || order[pc].head == machine::LoopHead::polls;
+  }
+  tries_once_ = tries_once_ || !is_repeated;
+  return false;
+}
+
 void DecidedRun::note_questions(const Warp& warp, Step& step) {
   for (const auto& fragment : warp.fragments) {
     if (fragment->state != machine::FragmentState::ready) continue;

@@ -28,9 +28,12 @@ class DecidedRun : public machine::Choices {
   std::optional<size_t> next(const std::vector<machine::Candidate>& candidates) override;
   void turn_ended(machine::Warp& warp) override;
   bool will_be_idle(const machine::Warp& warp) const override { return idle_turns_.will_be_idle(warp); }
-  bool stands_aside(const machine::Fragment&) override { return false; }
+  bool stands_aside(const machine::Fragment&) override {
+    parts_lanes_ = true;
+    return false;
+  }
   machine::Cycle completion(const machine::Fragment& issuer, machine::Cycle usual) override;
-  bool gives_up(const machine::Fragment&) override { return false; }
+  bool gives_up(const machine::Fragment& fragment) override;
 
   /// What notes what the steps touch; it must be among the observers of the run, and not live longer than this.
   std::unique_ptr<machine::Observer> make_observer();
@@ -40,6 +43,10 @@ class DecidedRun : public machine::Choices {
   bool is_redundant() const { return is_redundant_; }
   /// It ended because an actor could not go on that could, at the same place, in the run that it repeats.
   bool has_diverged() const { return has_diverged_; }
+  /// Lanes of a warp were at different places.
+  bool parts_lanes() const { return parts_lanes_; }
+  /// A try_wait that no loop repeats might have answered false.
+  bool tries_once() const { return tries_once_; }
   /// It ended because it had too many steps.
   bool is_too_long() const { return is_too_long_; }
 
@@ -62,6 +69,7 @@ class DecidedRun : public machine::Choices {
   size_t most_steps_;
   Trace trace_;
   bool is_redundant_ = false, has_diverged_ = false, is_too_long_ = false;
+  bool parts_lanes_ = false, tries_once_ = false;
   struct Origin {
     Actor actor;
     uint32_t step;

@@ -54,7 +54,11 @@ class LaunchExploration {
       ++totals_.skipped_;
       return false;
     }
-    for (const Diagnostic& each : usual.diagnostics) usual_.insert(identity_of(each));
+    for (const Diagnostic& each : usual.diagnostics) {
+      usual_.insert(identity_of(each));
+      if (!launch_.tolerates || each.tolerated.empty()) ++totals_.usual_;
+    }
+    totals_.coverage_.add(launch_);
     limit_ = kMostTimes * usual.cycles + kAlways;
     if (launch_.interleavings != 0) {
       run_all();
@@ -103,6 +107,7 @@ class LaunchExploration {
       const CopyOutcome outcome = outcome_of(LaunchCopy([&] { return decided(*guide); }));
       const bool is_complete = !outcome.cut_off && !outcome.has_diverged && !outcome.interrupted;
       if (!outcome.is_redundant) ++count, ++totals_.interleavings_;
+      totals_.coverage_.add(launch_, outcome);
       const std::set<std::string> found = mistakes_in(outcome);
       if (found.empty()) {
         if (is_complete) {
@@ -147,6 +152,8 @@ class LaunchExploration {
     outcome.steps = text_of(choices.trace());
     outcome.is_redundant = choices.is_redundant();
     outcome.has_diverged = choices.has_diverged();
+    outcome.parts_lanes = choices.parts_lanes();
+    outcome.tries_once = choices.tries_once();
     return outcome;
   }
 
@@ -168,6 +175,7 @@ class LaunchExploration {
     if (choices) {
       outcome.points = choices->points();
       outcome.sentences = choices->sentences();
+      outcome.parts_lanes = choices->parts_lanes();
       if (!result.diagnostics.empty()) outcome.switches = choices->made();
     }
     outcome.diagnostics = std::move(result.diagnostics);
@@ -202,6 +210,7 @@ class LaunchExploration {
   void judge(const CopyOutcome& outcome, uint64_t number) {
     ++totals_.runs_;
     totals_.cut_off_ += outcome.cut_off ? 1 : 0;
+    totals_.coverage_.add(launch_, outcome);
     const std::set<std::string> mistakes = mistakes_of(outcome);
     if (mistakes.empty()) return;
     ++totals_.failed_;
@@ -264,12 +273,24 @@ bool Exploration::explore(const ExploredLaunch& launch) {
   return LaunchExploration(launch, *this).run();
 }
 
+std::string Exploration::text() const {
+  const std::string text = all_ ? text_of_interleavings() : text_of_schedules();
+  return launches_ == skipped_ || failed_ != 0 ? text : text + coverage_.text();
+}
+
+std::string Exploration::nothing() const {
+  return usual_ == 0 ? "nothing found"
+                     : "nothing more than the default schedule shows, which is reported with its launch";
+}
+
 std::string Exploration::text_of_interleavings() const {
   const auto several = [](uint64_t count, const char* one) {
     return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
   };
   const auto launches = [](uint64_t count) { return fmt::format("{} launch{}", count, count == 1 ? "" : "es"); };
   std::string text = several(interleavings_, "interleaving");
+  const bool proves = coverage_.is_complete(), is_whole = failed_ == 0 && incomplete_ == 0 && !was_interrupted_;
+  if (is_whole && !proves) text += " of the synchronisation";
   if (launches_ - skipped_ > 1) text += fmt::format(" of {} launches", launches_ - skipped_);
   if (failed_ != 0) {
     text += fmt::format(" explored: {}, reported above", several(mistakes_, "mistake"));
@@ -279,14 +300,13 @@ std::string Exploration::text_of_interleavings() const {
                                  : fmt::format("{} {} more", launches(incomplete_), incomplete_ == 1 ? "has" : "have");
     text += fmt::format(" explored without a finding; not all: {}", rest);
   } else {
-    text = fmt::format("all {} explored: nothing found", text);
+    text = fmt::format("all {} explored: {}", text, nothing());
   }
   if (skipped_ != 0) text += fmt::format("; stopped in the default schedule already: {}", launches(skipped_));
   return text;
 }
 
-std::string Exploration::text() const {
-  if (all_) return text_of_interleavings();
+std::string Exploration::text_of_schedules() const {
   const uint64_t explored = launches_ - skipped_;
   std::string text = explored == 0 ? std::string("explored no schedule")
                                    : fmt::format("explored {} schedule{}", schedules_, schedules_ == 1 ? "" : "s");
@@ -296,7 +316,7 @@ std::string Exploration::text() const {
     text += fmt::format(": {} fail{}, and {} mistake{} reported above", failed_, failed_ == 1 ? "s" : "", mistakes_,
                         mistakes_ == 1 ? " is" : "s are");
   } else if (explored != 0) {
-    text += ": nothing found";
+    text += ": " + nothing();
   }
   if (skipped_ != 0) {
     text += fmt::format("; {} launch{} stopped by the default schedule already", skipped_,
@@ -307,10 +327,10 @@ std::string Exploration::text() const {
 }
 
 nlohmann::json Exploration::json() const {
-  return {{"kind", "exploration"},    {"launches", launches_},           {"schedules", runs_},
-          {"failed", failed_},        {"mistakes", mistakes_},           {"skipped", skipped_},
-          {"cut_off", cut_off_},      {"interrupted", was_interrupted_}, {"interleavings", interleavings_},
-          {"incomplete", incomplete_}};
+  return {{"kind", "exploration"},     {"launches", launches_},           {"schedules", runs_},
+          {"failed", failed_},         {"mistakes", mistakes_},           {"skipped", skipped_},
+          {"cut_off", cut_off_},       {"interrupted", was_interrupted_}, {"interleavings", interleavings_},
+          {"incomplete", incomplete_}, {"not_varied", coverage_.json()}};
 }
 
 }  // namespace stagecraft::emulator::exploration

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "emulator/exploration/coverage.hpp"
 #include "emulator/machine/machine.hpp"
 
 namespace stagecraft::emulator::exploration {
@@ -24,6 +25,8 @@ struct ExploredLaunch {
   machine::Cycle limit_cycles = 0;  ///< of the default schedule; 0: none
   bool lanes = false;               ///< lanes of a warp need not meet behind a branch
   bool tolerates = false;           ///< what the chip carries on with is no mistake
+  bool overlaps = false;            ///< it may begin before the one before it has ended
+  bool checks_global = false;       ///< races in global memory are found
   bool in_one_part = false;         ///< also in the default schedule: the observers are of the whole grid
   std::function<std::vector<std::unique_ptr<machine::Observer>>()> observers{};  ///< made for each run
   const std::atomic<bool>* interrupted = nullptr;                                ///< stops it; null: never
@@ -47,13 +50,16 @@ class Exploration {
 
   /// Whether a launch was explored.
   bool has_launches() const { return launches_ != 0; }
-  /// "explored 200 schedules: nothing found", or what was found.
+  /// "explored 200 schedules: nothing found", or what was found; and what was not varied.
   std::string text() const;
   nlohmann::json json() const;
 
  private:
   friend class LaunchExploration;
+  std::string text_of_schedules() const;
   std::string text_of_interleavings() const;
+  /// "nothing found", where nothing new was.
+  std::string nothing() const;
 
   uint64_t schedules_ = 0;  ///< of each launch
   uint64_t launches_ = 0, runs_ = 0;
@@ -61,10 +67,12 @@ class Exploration {
   uint64_t failed_ = 0;    ///< runs
   uint64_t cut_off_ = 0;   ///< runs that took too long in virtual time
   uint64_t mistakes_ = 0;  ///< different ones
+  uint64_t usual_ = 0;     ///< those that the default schedules show
   bool all_ = false;       ///< all interleavings, not schedules
   uint64_t interleavings_ = 0;
   uint64_t incomplete_ = 0;  ///< launches with more interleavings than were run to their end
   bool was_interrupted_ = false;
+  Coverage coverage_;
 };
 
 }  // namespace stagecraft::emulator::exploration

@@ -65,7 +65,9 @@ std::string text_of(const CopyOutcome& outcome) {
                  outcome.points,
                  outcome.cycles,
                  outcome.is_redundant,
-                 outcome.has_diverged};
+                 outcome.has_diverged,
+                 outcome.parts_lanes,
+                 outcome.tries_once};
   return all.dump(-1, ' ', false, json::error_handler_t::replace) + kEndMark + outcome.steps;
 }
 
@@ -84,6 +86,8 @@ CopyOutcome outcome_of(const std::string& text) {
   outcome.cycles = all.at(7);
   outcome.is_redundant = all.at(8);
   outcome.has_diverged = all.at(9);
+  outcome.parts_lanes = all.at(10);
+  outcome.tries_once = all.at(11);
   return outcome;
 }
 

@@ -27,6 +27,9 @@ struct CopyOutcome {
   std::string steps{};        ///< of a decided run (steps.hpp)
   bool is_redundant = false;  ///< it ended, because the rest was run already
   bool has_diverged = false;  ///< it ended, because it did not go as the run that it had to repeat
+  // For what is not varied (coverage.hpp):
+  bool parts_lanes = false;  ///< lanes of a warp were at different places
+  bool tries_once = false;   ///< a try_wait outside of a loop might have answered false
 };
 
 /// A copy of the process that calls a function, reports what it returns, and ends. The copy has all memory as it was,

@@ -153,6 +153,7 @@ void ChosenSchedule::turn_ended(Warp& warp) {
 
 bool ChosenSchedule::stands_aside(const Fragment& fragment) {
   Warp& warp = *fragment.warp;
+  parts_lanes_ = true;
   if (decide(warp, [&] { return chance(manner_.lanes) ? 1 : 0; }) == 0) return false;
   note([&] {
     return fmt::format("lanes {:#010x} of {} let the others go first before {}", fragment.mask, name_of(warp),

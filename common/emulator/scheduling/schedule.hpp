@@ -62,6 +62,8 @@ class ChosenSchedule : public Choices {
   const Schedule& made() const { return made_; }
   /// Each of them as a sentence: "warp 1 is held back before mbarrier.try_wait at ring.cu:41".
   const std::vector<std::string>& sentences() const { return sentences_; }
+  /// Lanes of a warp were at different places.
+  bool parts_lanes() const { return parts_lanes_; }
   /// The most turns that a cluster has had.
   uint64_t points() const;
 
@@ -88,7 +90,7 @@ class ChosenSchedule : public Choices {
   template <typename Sentence>
   void note(Sentence sentence);
 
-  bool draws_ = false;
+  bool draws_ = false, parts_lanes_ = false;
   Manner manner_;
   uint64_t points_ = 0;
   std::mt19937_64 random_;

@@ -216,7 +216,13 @@ TEST_F(ExplorationTest, AnInterruptionOfThisProcessAloneEndsTheScheduleThatRuns)
                                      .schedules = 20,
                                      .observers = [this] { return make_checks(); },
                                      .interrupted = &interrupted}));
-  EXPECT_EQ(exploration_.text(), "explored 0 schedules before the interruption: nothing found");
+  EXPECT_EQ(said(), "explored 0 schedules before the interruption: nothing found");
+}
+
+TEST_F(ExplorationTest, AMistakeOfTheDefaultScheduleIsNotNothing) {
+  EXPECT_TRUE(explore("st.shared.u32 [tile], %thread;\n", {64}, 20).empty());
+  EXPECT_EQ(said(),
+            "explored 20 schedules: nothing more than the default schedule shows, which is reported with its launch");
 }
 
 TEST_F(ExplorationTest, ALaunchThatTheDefaultScheduleStopsIsNotExplored) {

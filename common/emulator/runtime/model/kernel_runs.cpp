@@ -122,6 +122,7 @@ class KernelRun {
         progress_(request.kernel->display_name, request.grid.count()),
         checks_(settings_, launches_, request),
         resident_blocks_(machine_.residency(*request.kernel, request.block, request.dynamic_shared_bytes).blocks),
+        overlaps_(order.overlaps),
         recording_(settings_, uint64_t{resident_blocks_} * machine_.architecture().multiprocessors, order) {
     // Each launch is another draw, so that replays of a graph do not all go the same way.
     if (request_.seed != 0) request_.seed = machine::draw(request_.seed, launches_.count);
@@ -158,6 +159,8 @@ class KernelRun {
         .limit_cycles = settings_.limit_cycles,
         .lanes = settings_.explore_lanes,
         .tolerates = checks_.goes_on,
+        .overlaps = overlaps_,
+        .checks_global = checks_.history != nullptr,
         .in_one_part = checks_.history != nullptr,
         .observers = [this] { return checks_.make(); },
         .interrupted = &InterruptibleKernel::interrupted(),
@@ -255,6 +258,7 @@ class KernelRun {
   ProgressLine progress_;
   const LaunchChecks checks_;
   const uint32_t resident_blocks_;  ///< of a multiprocessor
+  const bool overlaps_;             ///< it may begin before the launch before it has ended
   Recording recording_;
 };
 
@@ -271,6 +275,9 @@ Cost run_kernel(State& state, Stream& stream, const KernelWork& work, bool in_gr
   state.machine().memory().limit_heap(state.limits.heap_bytes);
   const Ended ended = KernelRun(state, work.request, {.in_graph = in_graph, .overlaps = overlaps}).run();
   if (ended.fault) state.set_fault(*ended.fault);
+  if (state.settings().checks.global) {
+    Streams::kernel_ended(stream, state.launches.global_memory.has_waited(), work.request.kernel->lets_next_grid_start);
+  }
   return ended.cost;
 }
 
@@ -278,9 +285,6 @@ void tell_unread(Reporter& reporter, const UnreadResults& unread) {
   constexpr size_t kMost = 4;
   if (reporter.diagnosed() != 0 || unread.results.empty()) return;
   std::string text = fmt::format(
-  if (state.settings().checks.global) {
-    Streams::kernel_ended(stream, state.launches.global_memory.has_waited(), work.request.kernel->lets_next_grid_start);
-  }
       "stagecraft: the program ends with an error, and no mistake was found. In its last kernel, {}, nothing reads\n",
       unread.kernel);
   for (size_t i = 0; i < std::min(kMost, unread.results.size()); ++i) text += fmt::format("  {}\n", unread.results[i]);
