@@ -79,9 +79,12 @@ void ProxyCheck::cluster_started(ClusterRecord& cluster) {
 
 void ProxyCheck::fence_executed(ClusterRecord& cluster, const machine::Fragment& fragment, LaneMask lanes,
                                 FenceKind kind) {
+  const uint32_t warp = cluster.order().warp_number(fragment);
+  if (kind == FenceKind::proxy_async_global) {
+    states_[cluster].global_fences[warp] = {cluster.order().warp(warp).time, fragment.pc};
+  }
   if (kind != FenceKind::proxy_async && kind != FenceKind::proxy_async_shared) return;
   State& state = states_[cluster];
-  const uint32_t warp = cluster.order().warp_number(fragment);
   state.fences.add(cluster.order(), warp, lanes, fragment.pc);
   const auto late = state.missing.find(warp);
   if (late == state.missing.end()) return;
@@ -203,7 +206,13 @@ void ProxyCheck::report_fence(const ClusterRecord& cluster, const PastAccess& be
                             : before.is_asynchronous() ? "after its wait for the copy"
                                                        : "after its last write";
   const ProxyFences::Fence* partial = state.fences.partial(before);
-  if (partial != nullptr) {
+  const auto global = before.is_asynchronous() ? state.global_fences.end() : state.global_fences.find(before.agent);
+  if (global != state.global_fences.end() && global->second.first > before.time) {
+    finding.likely_cause = fmt::format(
+        "the fence.proxy.async.global{} is for global memory only, and these bytes are in shared memory: name "
+        ".shared::cta, or no memory",
+        line_of(cluster, global->second.second));
+  } else if (partial != nullptr) {
     finding.likely_cause = fmt::format(
         "the fence.proxy.async{} is executed by {} only, and speaks for what those lanes have {} or know of: let "
         "every thread that {} execute it, before the barrier",

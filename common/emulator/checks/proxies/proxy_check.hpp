@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "emulator/checks/ordering/memory_check.hpp"
@@ -31,6 +32,7 @@ class ProxyCheck final : public MemoryCheck {
   struct State {
     explicit State(uint32_t warps) : fences(warps) {}
     ProxyFences fences;
+    std::map<uint32_t, std::pair<Time, uint32_t>> global_fences;  ///< by warp, the last for global memory: when, its pc
     std::map<uint32_t, size_t> missing;  ///< warp that lacks a fence: number of the finding that says so
     /// Where such operations write that need a fence after reads: the reads since the last of them, by the address.
     std::map<uint32_t, std::vector<PastAccess>> read_since;

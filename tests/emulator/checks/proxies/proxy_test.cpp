@@ -48,7 +48,8 @@ TEST_F(ProxyTest, DoesNotTakeAFenceThatComesTooEarly) {
 }
 
 TEST_F(ProxyTest, DoesNotTakeAFenceOfGlobalMemory) {
-  expect_one(run(with(kStore, kFence, "fence.proxy.async.global;\n")), "missing proxy fence", {"f.cu:1", "f.cu:5"});
+  expect_one(run(with(kStore, kFence, "fence.proxy.async.global;\n")), "missing proxy fence",
+             {"f.cu:1", "f.cu:5", "the fence.proxy.async.global at f.cu:2 is for global memory only"});
 }
 
 TEST_F(ProxyTest, DoesNotTakeOneLanesFenceForThoseOfTheOthers) {
