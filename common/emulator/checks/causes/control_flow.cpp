@@ -96,4 +96,23 @@ std::optional<std::vector<uint32_t>> next_block_barriers(const machine::Kernel& 
   return barriers;
 }
 
+bool may_come_to_barrier(const machine::Kernel& kernel, uint32_t pc, uint32_t number) {
+  const auto after = reached_from(kernel, pc, nowhere);
+  // From a function that was called, threads return to where this does not follow them.
+  if (!after || kernel.places[pc].function != kernel.entry) return true;
+  const std::vector<machine::InstructionTraits>& traits = kernel.traits.at(kernel.places[pc].function);
+  const std::vector<Instruction>& body = *body_of(kernel, pc);
+  for (size_t at = 0; at < body.size(); ++at) {
+    if (!(*after)[at]) continue;
+    if (traits[at].flow == machine::Flow::calls) return true;
+    if (!traits[at].meets_block) continue;
+    // The number is the first operand, or follows the result of a reduction.
+    const auto is_other = [&](const ptx::Operand& operand) {
+      return operand.kind == ptx::OperandKind::integer && operand.bits != number;
+    };
+    if (body[at].operands.empty() || !is_other(body[at].operands.front())) return true;
+  }
+  return false;
+}
+
 }  // namespace stagecraft::emulator::checks

@@ -28,4 +28,8 @@ bool has_later_wait(const machine::Kernel& kernel, uint32_t pc);
 /// cluster. Nothing where the code is not understood.
 std::optional<std::vector<uint32_t>> next_block_barriers(const machine::Kernel& kernel, uint32_t pc);
 
+/// Whether a thread may come to a barrier of the block with this number, from an instruction. True where the code is
+/// not understood.
+bool may_come_to_barrier(const machine::Kernel& kernel, uint32_t pc, uint32_t number);
+
 }  // namespace stagecraft::emulator::checks

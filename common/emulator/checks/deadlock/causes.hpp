@@ -27,12 +27,16 @@ std::string not_all_of_the_cluster(const Sleepers& sleepers, const Group& group)
 std::string two_numbers_for_one_meeting(const Sleepers& sleepers, const Group& group);
 /// Threads have exited that a barrier of the block counts.
 std::string exited_before_the_barrier(const Sleepers& sleepers, const Group& group);
+/// Too few of those who sleep elsewhere can still come to a barrier that says how many it counts.
+std::string nobody_else_can_come(const Sleepers& sleepers, const Group& group);
 /// Threads do not come to a barrier of the block.
 std::string barrier_in_a_branch_of_warps(const Sleepers& sleepers, const Group& group);
 /// How many threads have not come to the barrier of the block where one waits.
 uint32_t threads_missing_at(const machine::Fragment& waiter);
 
 // lanes_apart.cpp
+/// The same as the next, where the lanes wait for each other: nothing else can end that.
+std::string lanes_wait_for_each_other(const Sleepers& sleepers, const Group& group);
 /// Lanes of a warp came to an operation of the whole warp, and the others went past it.
 std::string operation_in_a_branch_of_lanes(const Sleepers& sleepers, const Group& group);
 /// Lanes wait for others of their warp, which wait for something else.
@@ -77,6 +81,24 @@ std::string companion_never_arrived(const Sleepers& sleepers, const Group& group
 std::string arrival_in_a_branch_of_lanes(const Sleepers& sleepers, const Group& group);
 /// The side whose arrival is missing waits for the group in turn, and has gone ahead of it.
 std::string arrives_twice_in_a_round(const Sleepers& sleepers, const Group& group);
+/// What is missing came to the same barrier of other blocks.
+std::string arrivals_leave_a_block_out(const Sleepers& sleepers, const Group& group);
+/// Threads have arrived several times in this phase or the one before, in the place of others.
+std::string arrives_again_before_others(const Sleepers& sleepers, const Group& group);
+/// Blocks of the cluster have arrived at that barrier of no block.
+std::string blocks_that_arrive_nowhere(const Sleepers& sleepers, const Group& group);
+/// A warp has waited for what those who arrived had waited for, and has never arrived.
+std::string reader_never_arrived(const Sleepers& sleepers, const Group& group);
+/// One lane arrives where all lanes of warps are counted.
+std::string one_lane_for_all_that_are_counted(const Sleepers& sleepers, const Group& group);
+/// The warps that are missing would come after the last one of the block.
+std::string too_few_warps_launched(const Sleepers& sleepers, const Group& group);
+/// As many warps as are missing have exited, and never arrived.
+std::string exited_without_arriving(const Sleepers& sleepers, const Group& group);
+/// Those who are missing arrived in the phase before.
+std::string missing_since_the_phase_before(const Sleepers& sleepers, const Group& group);
+/// All but those who wait have arrived, and they are as many as are missing.
+std::string waiters_may_count(const Sleepers& sleepers, const Group& group);
 /// Fewer arrive than the barrier counts.
 std::string miscounted(const Sleepers& sleepers, const Group& group);
 
@@ -97,6 +119,8 @@ std::string one_round_too_few(const Sleepers& sleepers, const Group& group);
 // wrong_side.cpp
 /// An arrival went to the barrier that its own side waits for, and that the group signals.
 std::string arrival_where_its_side_waits(const Sleepers& sleepers, const Group& group);
+/// The group has waited for its slot before, and has put nothing into it since.
+std::string passes_a_slot_without_filling_it(const Sleepers& sleepers, const Group& group);
 /// Two sides wait for one barrier, and another has completed a phase that nobody has waited for.
 std::string two_sides_at_one_barrier(const Sleepers& sleepers, const Group& group);
 /// Others began with a wait for the group's barrier that passed at once, as those do who are to fill a slot; and those
@@ -106,6 +130,8 @@ std::string waits_where_the_other_side_does(const Sleepers& sleepers, const Grou
 // missing_arrival.cpp
 /// The barrier at the same offset of another block has completed a phase.
 std::string only_another_block_is_signalled(const Sleepers& sleepers, const Group& group);
+/// The group has waited for another barrier of the array, and freed nothing since.
+std::string takes_the_next_slot_and_frees_none(const Sleepers& sleepers, const Group& group);
 /// All others have ended, and left a phase behind for which nobody has waited.
 std::string filled_for_nobody(const Sleepers& sleepers, const Group& group);
 /// Threads that are to release the slot wait for its producer at a barrier of the block or the cluster.
@@ -118,10 +144,14 @@ std::string another_slot_was_filled(const Sleepers& sleepers, const Group& group
 std::string copies_filled_another_slot(const Sleepers& sleepers, const Group& group);
 /// All threads of the block wait at one place.
 std::string all_wait_and_nobody_arrives(const Sleepers& sleepers, const Group& group);
+/// All others have ended, and the group has waited for each phase that they have ended in this array.
+std::string one_wait_more_than_arrivals(const Sleepers& sleepers, const Group& group);
 /// All others have ended, among them one that arrived at other barriers of the array.
 std::string filler_has_ended(const Sleepers& sleepers, const Group& group);
 /// All others have ended.
 std::string all_others_have_ended(const Sleepers& sleepers, const Group& group);
+/// The group, or the other side, is to fill what as many wait for as it waits for itself.
+std::string filler_waits_for_a_slot_first(const Sleepers& sleepers, const Group& group);
 /// Two sides wait for each other's first arrival, or rather one of them for a warp that has ended.
 std::string filler_of_one_side_has_ended(const Sleepers& sleepers, const Group& group);
 /// The side that has arrived nowhere waits for another slot than the one that was filled.

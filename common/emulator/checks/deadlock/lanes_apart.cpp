@@ -71,6 +71,15 @@ std::string calls_that_differ(const Fragment& one, const Fragment& other) {
 
 }  // namespace
 
+std::string lanes_wait_for_each_other(const Sleepers& sleepers, const Group& group) {
+  const Fragment& first = *group.first;
+  const bool is_mutual = std::any_of(first.warp->fragments.begin(), first.warp->fragments.end(), [&](const auto& each) {
+    return each.get() != &first && each->state == machine::FragmentState::blocked && waits_for(first, *each) &&
+           waits_for(*each, first);
+  });
+  return is_mutual ? operation_in_a_branch_of_lanes(sleepers, group) : std::string();
+}
+
 std::string operation_in_a_branch_of_lanes(const Sleepers& sleepers, const Group& group) {
   const auto [alone, other] = find_apart(*group.first);
   // It is itself the mistake, unless one of the lanes waits for something else.

@@ -2,11 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
+#include <optional>
 #include <vector>
 
 #include "emulator/checks/deadlock/causes.hpp"
 #include "emulator/checks/deadlock/other_barriers.hpp"
+#include "emulator/checks/deadlock/who_arrived.hpp"
 #include "emulator/checks/deadlock/wording.hpp"
 #include "emulator/checks/reporting/place.hpp"
 #include "emulator/checks/reporting/report.hpp"
@@ -20,8 +21,28 @@ using machine::WaitKind;
 
 namespace {
 
+/// Where one that has released a slot had waited for it to be filled before it ever was: it is a round ahead. Empty: it
+/// is not so.
+std::string reader_ahead(const Sleepers& sleepers, const Group& group, const PhaseNote& release) {
+  const std::optional<uint32_t> full = full_barrier_of(sleepers, group);
+  if (!full) return {};
+  const BarrierHistory* history = sleepers.history_at(sleepers.block_of_barrier(*group.first), *full);
+  if (history == nullptr) return {};
+  const Kernel& kernel = *group.first->grid().kernel;
+  for (const BarrierHistory::Waiter& each : history->waiters) {
+    if (each.block != release.block || each.warp != release.warp || each.phases != 0) continue;
+    return fmt::format(
+        "{}, by warp {}, released the slot before its turn: its wait for {}{} asked for parity 1 when no phase had "
+        "ended, and passed at once. A parity cannot ask for a phase after the one under way: what is to hold this warp "
+        "back until the round before is over?",
+        describe_arrival(release, kernel), each.warp, name_of_barrier(kernel, *full), at_line(kernel, each.pc));
+  }
+  return {};
+}
+
 /// Where the threads that ended a phase are others than those that ended the next: the barrier counts too few.
-std::string phase_of_half_the_arrivals(const Sleepers& sleepers, const Fragment& waiter, uint64_t phase) {
+std::string phase_of_half_the_arrivals(const Sleepers& sleepers, const Group& group, uint64_t phase) {
+  const Fragment& waiter = *group.first;
   const PhaseHistory& phases = sleepers.history_of(waiter).phases;
   const auto arrivals = [&](uint64_t of) {
     std::vector<PhaseNote> notes;
@@ -37,6 +58,10 @@ std::string phase_of_half_the_arrivals(const Sleepers& sleepers, const Fragment&
       if (one.pc != other.pc) return {};
       if (one.block == other.block && one.warp == other.warp && (one.lanes & other.lanes) != 0) return {};
     }
+  }
+  for (const std::vector<PhaseNote>* releases : {&some, &others}) {
+    const std::string ahead = reader_ahead(sleepers, group, releases->front());
+    if (!ahead.empty()) return ahead;
   }
   const auto who = [](const std::vector<PhaseNote>& notes) {
     const PhaseNote& note = notes.front();
@@ -74,7 +99,8 @@ std::string waiter_was_lapped(const Sleepers& sleepers, const Group& group) {
   const std::string one = history.phases.describe_arrivals(seen, kernel);
   const std::string other = history.phases.describe_arrivals(seen + 1, kernel);
   if (one.empty() || other.empty()) return {};
-  if (const std::string few = phase_of_half_the_arrivals(sleepers, waiter, seen); !few.empty()) return few;
+  if (const std::string often = describe_repeated_arrivals(sleepers, waiter, seen); !often.empty()) return often;
+  if (const std::string few = phase_of_half_the_arrivals(sleepers, group, seen); !few.empty()) return few;
   if (one == other) {
     return fmt::format(
         "phases {} and {} of {} ended with no wait of warp {} in between, both by {}: nothing makes the side that "

@@ -6,6 +6,7 @@
 #include "emulator/checks/causes/control_flow.hpp"
 #include "emulator/checks/deadlock/causes.hpp"
 #include "emulator/checks/deadlock/other_barriers.hpp"
+#include "emulator/checks/deadlock/who_arrived.hpp"
 #include "emulator/checks/deadlock/wording.hpp"
 #include "emulator/checks/reporting/place.hpp"
 
@@ -101,19 +102,70 @@ std::string only_another_block_is_signalled(const Sleepers& sleepers, const Grou
   const Fragment& first = *group.first;
   const Block& own = *sleepers.block_of_barrier(first);
   const uint32_t offset = offset_of(first);
+  std::string text;
   for (const auto& block : sleepers.cluster().blocks) {
     if (block.get() == &own) continue;
     const BarrierHistory* history = sleepers.history_at(block.get(), offset);
     const auto barrier = block->mbarriers.live.find(offset);
     if (history == nullptr || barrier == block->mbarriers.live.end()) continue;
     if (history->arrivers.empty() || barrier->second.phase == 0) continue;
-    const std::string by = history->phases.describe_arrivals(barrier->second.phase - 1, *first.grid().kernel);
-    return fmt::format(
-        "nobody has ever arrived at {0} of the block of rank {1}, while that of rank {2} has completed a phase{3}: is "
-        "only that block to wait for it, or must the arrivals and copies signal the barrier of rank {1} as well?",
-        name_of_barrier(first), own.rank, block->rank, by.empty() ? by : fmt::format(", by {}", by));
+    const std::string beginning =
+        fmt::format("nobody has ever arrived at {} of the block of rank {}", name_of_barrier(first), own.rank);
+    const auto expected = static_cast<uint64_t>(barrier->second.expected);
+    for (uint64_t phase = 0; phase < barrier->second.phase; ++phase) {
+      std::vector<Came> came = who_came(*history, phase, expected);
+      const std::string by = describe_came(came, sleepers.cluster());
+      if (text.empty()) {
+        text = fmt::format(
+            "{0}, while that of rank {2} has completed a phase{3}: is only that block to wait for it, or must the "
+            "arrivals and copies signal the barrier of rank {1} as well?",
+            beginning, own.rank, block->rank, by.empty() ? by : fmt::format(", by {}", by));
+      }
+      std::erase_if(came, [&](const Came& each) { return each.block != &own; });
+      const std::string by_own = describe_came(came, sleepers.cluster());
+      if (by_own.empty()) continue;
+      return fmt::format("{}, and what its own threads signal came to that of rank {}: {}. Does {} leave rank {} out?",
+                         beginning, block->rank, by_own, came.front().by_operation ? "its mask" : "the arrival",
+                         own.rank);
+    }
   }
-  return {};
+  return text;
+}
+
+std::string takes_the_next_slot_and_frees_none(const Sleepers& sleepers, const Group& group) {
+  const Fragment& first = *group.first;
+  const auto is_of_group = [&](const auto& each) {
+    return each.block == &first.block() && each.warp == first.warp->index;
+  };
+  const BarrierHistory::Waiter* last = nullptr;
+  std::string slot;
+  for (const OtherBarrier& sibling : siblings_of(sleepers, group, offset_of(first))) {
+    for (const BarrierHistory::Waiter& each : sibling.history->waiters) {
+      if (!is_of_group(each) || each.phases == 0 || (last != nullptr && each.clock < last->clock)) continue;
+      last = &each;
+      slot = sibling.name;
+    }
+  }
+  if (last == nullptr) return {};
+  std::string unfreed;
+  for (const auto& [place, history] : sleepers.histories()) {
+    const auto arrives_later = [&](const auto& each) { return is_of_group(each) && each.clock > last->clock; };
+    if (std::any_of(history.arrivers.begin(), history.arrivers.end(), arrives_later)) return {};
+    const auto live = place.first->mbarriers.live.find(place.second);
+    if (place.first != &first.block() || live == place.first->mbarriers.live.end()) continue;
+    const bool is_free = history.passed_before_first && history.arrivers.empty();
+    if (unfreed.empty() && is_free && static_cast<size_t>(live->second.expected) == threads_of(group)) {
+      unfreed = name_of_barrier(*first.grid().kernel, place.second);
+    }
+  }
+  if (unfreed.empty()) return {};
+  const bool one = group.warps.size() == 1;
+  return fmt::format(
+      "nobody has ever arrived at {}. {}, which now wait{} for it, {} waited for {}{} and arrived nowhere since; {}, "
+      "which "
+      "counts as many arrivals, has got none. Is the release of what {} missing, or is it taken twice in one round?",
+      name_of_barrier(first), describe_warps(group), one ? "s" : "", one ? "has" : "have", slot,
+      at_line(*first.grid().kernel, last->pc), unfreed, one ? "it took" : "they took");
 }
 
 std::string filled_for_nobody(const Sleepers& sleepers, const Group& group) {
@@ -175,6 +227,35 @@ std::string all_wait_and_nobody_arrives(const Sleepers& sleepers, const Group& g
       name_of_barrier(*group.first), latest_phase_unseen(sleepers, *group.first));
 }
 
+std::string one_wait_more_than_arrivals(const Sleepers& sleepers, const Group& group) {
+  const Fragment& first = *group.first;
+  const auto is_waiter = [&](const auto& each) {
+    return each.block == &first.block() && each.warp == first.warp->index;
+  };
+  uint64_t ended = 0;
+  const BarrierHistory::Arriver* by = nullptr;
+  for (const OtherBarrier& sibling : siblings_of(sleepers, group, offset_of(first))) {
+    const auto& arrivers = sibling.history->arrivers;
+    const auto& waiters = sibling.history->waiters;
+    const auto waiter = std::find_if(waiters.begin(), waiters.end(), is_waiter);
+    if (arrivers.size() != 1 || arrivers.front().block == nullptr || is_waiter(arrivers.front())) continue;
+    if (waiter == waiters.end()) continue;
+    if (by != nullptr && (by->block != arrivers.front().block || by->warp != arrivers.front().warp)) return {};
+    by = &arrivers.front();
+    if (waiter->phases != sibling.barrier->phase) return {};
+    ended += waiter->phases;
+  }
+  if (by == nullptr || ended == 0) return {};
+  const std::string who = describe_warp(*by->block, by->warp);
+  return fmt::format(
+      "nobody has ever arrived at {0}, and all other threads have ended. Warp {1} waits here for what {2} signals, as "
+      "it "
+      "did at other barriers of that array: it has waited for each of the {3} phase{4} that {2} ended there, and this "
+      "is "
+      "one wait more. Does it take a round more, or is the last arrival missing?",
+      name_of_barrier(first), first.warp->index, who, ended, ended == 1 ? "" : "s");
+}
+
 std::string filler_has_ended(const Sleepers& sleepers, const Group& group) {
   const std::string filler = filler_that_has_ended(sleepers, group);
   if (filler.empty()) return {};
@@ -202,6 +283,34 @@ std::string filler_of_one_side_has_ended(const Sleepers& sleepers, const Group& 
     return fmt::format("nobody has ever arrived at {}, for which {} wait{}: {}. Does it take fewer rounds?",
                        name_of_barrier(*late->first), describe_warps(*late), late->warps.size() == 1 ? "s" : "",
                        filler);
+  }
+  return {};
+}
+
+std::string filler_waits_for_a_slot_first(const Sleepers& sleepers, const Group& group) {
+  const Group* other = opposite_side(sleepers, group);
+  if (other == nullptr) return {};
+  const auto waiting_for = [&](const Group& side) {
+    size_t threads = 0;
+    for (const Group& each : sleepers.groups()) {
+      if (each.first->wait.kind == WaitKind::mbarrier && each.first->wait.address == side.first->wait.address) {
+        threads += threads_of(each);
+      }
+    }
+    return threads;
+  };
+  for (const auto& [filler, reader] : {std::pair{&group, other}, std::pair{other, &group}}) {
+    const size_t frees = waiting_for(*reader), fills = waiting_for(*filler);
+    const auto count = static_cast<size_t>(sleepers.barrier_of(*filler->first)->expected);
+    const auto filled_by = static_cast<size_t>(sleepers.barrier_of(*reader->first)->expected);
+    // The filler itself may read what it has filled.
+    if (fills != filled_by || frees <= fills || (count != frees && count != frees + fills)) continue;
+    return fmt::format(
+        "nobody has ever arrived at {0} or {1}, and each side waits for the other. {0} counts {2} arrivals, and {3} "
+        "threads wait for {1}, as those who read a slot and then free it. So the first wait of {4} for {0} is one for "
+        "an "
+        "empty slot, which is meant to pass at once: it must ask for parity 1, that of the phase before the first",
+        name_of_barrier(*filler->first), name_of_barrier(*reader->first), count, frees, describe_warps(*filler));
   }
   return {};
 }

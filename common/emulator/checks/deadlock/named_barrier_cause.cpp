@@ -5,8 +5,10 @@
 #include <bit>
 #include <numeric>
 
+#include "emulator/checks/causes/control_flow.hpp"
 #include "emulator/checks/deadlock/causes.hpp"
 #include "emulator/checks/deadlock/wording.hpp"
+#include "emulator/checks/reporting/place.hpp"
 
 namespace stagecraft::emulator::checks {
 
@@ -74,6 +76,40 @@ std::string exited_before_the_barrier(const Sleepers&, const Group& group) {
       "barrier {} counts {} threads, and {} of them are still to come, but warp{} {} {} exited: is there a return, or "
       "a branch that skips the barrier, before it? Every warp that it counts must come before it leaves",
       first.wait.address, barrier.expected, missing, gone == 1 ? "" : "s", names, gone == 1 ? "has" : "have");
+}
+
+std::string nobody_else_can_come(const Sleepers& sleepers, const Group& group) {
+  const Fragment& first = *group.first;
+  const machine::Kernel& kernel = *first.grid().kernel;
+  const machine::NamedBarrier& barrier = first.block().named_barriers[first.wait.address];
+  if (barrier.expected <= barrier.arrived) return {};
+  // Where a part of a warp has come, a branch of its lanes is the mistake.
+  const auto is_part = [](const Fragment* each) { return each->mask != each->warp->live; };
+  if (std::any_of(barrier.waiting.begin(), barrier.waiting.end(), is_part)) return {};
+  const uint32_t missing = barrier.expected - barrier.arrived;
+  size_t others = 0;  // that may still come; a warp counts whole
+  for (const Group& other : sleepers.groups()) {
+    const Fragment& there = *other.first;
+    if (&there.block() != &first.block()) continue;
+    if (there.wait.kind == WaitKind::named_barrier && there.wait.address == first.wait.address) continue;
+    if (may_come_to_barrier(kernel, there.pc, first.wait.address)) others += other.warps.size() * machine::kWarpSize;
+  }
+  if (others >= missing) return {};
+  std::string elsewhere;
+  for (uint32_t pc = 0; pc < kernel.places.size() && elsewhere.empty(); ++pc) {
+    if (kernel.places[pc].function == nullptr || !kernel.traits_at(pc).meets_block) continue;
+    const std::vector<ptx::Operand>& operands =
+        kernel.places[pc].function->body[kernel.places[pc].instruction].operands;
+    const auto is_integer = [](const ptx::Operand& operand) { return operand.kind == ptx::OperandKind::integer; };
+    if (operands.size() != 2 || !is_integer(operands[0]) || !is_integer(operands[1])) continue;
+    if (operands[0].bits != first.wait.address || operands[1].bits == barrier.expected) continue;
+    elsewhere = fmt::format(" It is used with {} threads{}.", operands[1].bits, at_line(kernel, pc));
+  }
+  return fmt::format(
+      "barrier {} counts {} threads{}, and {} have come. {} of the block can still come to it from where they are.{} "
+      "Does it count too many, or has a warp gone past it?",
+      first.wait.address, barrier.expected, at_line(kernel, first.pc), barrier.arrived,
+      others == 0 ? "No others" : fmt::format("Only {} others", others), elsewhere);
 }
 
 std::string barrier_in_a_branch_of_warps(const Sleepers&, const Group& group) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "emulator/checks/deadlock/wording.hpp"
@@ -101,6 +102,43 @@ std::string filler_that_has_ended(const Sleepers& sleepers, const Group& group) 
     }
   }
   return {};
+}
+
+std::optional<uint32_t> full_barrier_of(const Sleepers& sleepers, const Group& group) {
+  const Fragment& first = *group.first;
+  const Block* block = sleepers.block_of_barrier(first);
+  const auto is_producer = [&](const auto& each) {
+    return each.block == &first.block() && each.warp == first.warp->index;
+  };
+  const auto filled_by_group = [&](const BarrierHistory& history) {
+    return std::any_of(history.arrivers.begin(), history.arrivers.end(), is_producer);
+  };
+  // A consumer waits for a full barrier and arrives at the empty one of the same slot: at a distance that is the same
+  // for all slots.
+  std::map<int64_t, size_t> slots;  // by that distance
+  std::vector<OtherBarrier> empties = siblings_of(sleepers, group, offset_of(first));
+  empties.push_back({offset_of(first), {}, sleepers.barrier_of(first), &sleepers.history_of(first)});
+  for (const OtherBarrier& empty : empties) {
+    for (const auto& [place, full] : sleepers.histories()) {
+      if (place.first != block || place.second == empty.offset || !filled_by_group(full)) continue;
+      const bool is_slot =
+          std::any_of(empty.history->arrivers.begin(), empty.history->arrivers.end(), [&](const auto& freer) {
+            return !is_producer(freer) &&
+                   std::any_of(full.waiters.begin(), full.waiters.end(), [&](const auto& waiter) {
+                     return waiter.block == freer.block && waiter.warp == freer.warp && waiter.phases > 0;
+                   });
+          });
+      if (is_slot) ++slots[int64_t{place.second} - empty.offset];
+    }
+  }
+  const auto most =
+      std::max_element(slots.begin(), slots.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most == slots.end()) return std::nullopt;
+  const bool is_sure =
+      std::count_if(slots.begin(), slots.end(), [&](const auto& each) { return each.second == most->second; }) == 1;
+  const int64_t full = int64_t{offset_of(first)} + most->first;
+  if (!is_sure || full < 0 || !block->mbarriers.live.contains(static_cast<uint32_t>(full))) return std::nullopt;
+  return static_cast<uint32_t>(full);
 }
 
 std::string phase_left_behind(const Sleepers& sleepers, const Group& group) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,10 @@ std::vector<OtherBarrier> siblings_of(const Sleepers& sleepers, const Group& gro
 std::string user_of_array(const Sleepers& sleepers, const Group& group, uint32_t offset);
 /// A warp that has ended and was to arrive at the group's barrier, as siblings show; empty: none.
 std::string filler_that_has_ended(const Sleepers& sleepers, const Group& group);
+
+/// Where a group waits for an empty slot: the barrier that says the slot is full, as the other slots of the ring show.
+/// Nothing where they do not.
+std::optional<uint32_t> full_barrier_of(const Sleepers& sleepers, const Group& group);
 
 /// Where all others have ended: a barrier that the group arrives at, and whose last phase nobody has waited for.
 std::string phase_left_behind(const Sleepers& sleepers, const Group& group);

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "emulator/checks/deadlock/causes.hpp"
+#include "emulator/checks/deadlock/who_arrived.hpp"
 #include "emulator/checks/deadlock/wording.hpp"
 #include "emulator/checks/reporting/place.hpp"
 #include "emulator/checks/reporting/report.hpp"
@@ -70,6 +73,32 @@ std::string phase_ahead_of_all(const Sleepers& sleepers, const Group& group) {
                        describe_arrival(*by, kernel));
   }
   return {};
+}
+
+/// Those who have arrived in the phase that a fragment waits for.
+std::vector<Came> came_now(const Sleepers& sleepers, const Fragment& waiter) {
+  const Mbarrier& barrier = *sleepers.barrier_of(waiter);
+  return who_came(sleepers.history_of(waiter), barrier.phase,
+                  static_cast<uint64_t>(barrier.expected - barrier.pending));
+}
+
+/// The warps of the waiter's barrier's block that have exited, and have never arrived there.
+std::vector<uint32_t> exited_and_never_arrived(const Sleepers& sleepers, const Fragment& waiter) {
+  const machine::Block* own = sleepers.block_of_barrier(waiter);
+  const auto& arrivers = sleepers.history_of(waiter).arrivers;
+  std::vector<uint32_t> warps;
+  for (const machine::Warp& warp : own->warps) {
+    const bool arrived = std::any_of(arrivers.begin(), arrivers.end(),
+                                     [&](const auto& each) { return each.block == own && each.warp == warp.index; });
+    if (warp.live == 0 && !arrived) warps.push_back(warp.index);
+  }
+  return warps;
+}
+
+bool is_arrival_of(const PhaseNote& note, const Came& came) {
+  const bool by_operation = note.kind == PhaseNote::Kind::commit;
+  return (by_operation || note.kind == PhaseNote::Kind::arrival) && by_operation == came.by_operation &&
+         note.block == came.block && note.warp == came.warp;
 }
 
 }  // namespace
@@ -232,6 +261,7 @@ std::string companion_never_arrived(const Sleepers& sleepers, const Group& group
   std::string silent, with, where;
   for (const Group& one : sleepers.groups()) {
     if (&one == &group || one.first->wait.kind != WaitKind::mbarrier || !arrives(*one.first)) continue;
+    if (one.first->wait.address == first.wait.address) continue;
     for (const Group& other : sleepers.groups()) {
       if (other.first->wait.kind != WaitKind::mbarrier || other.first->wait.address != one.first->wait.address ||
           other.first->wait.value != one.first->wait.value) {
@@ -248,36 +278,324 @@ std::string companion_never_arrived(const Sleepers& sleepers, const Group& group
     break;
   }
   if (silent.empty() || lanes != barrier.pending) return {};
-  const machine::Kernel& kernel = *first.grid().kernel;
-  const std::string by = history.phases.describe_arrivals(barrier.phase, kernel);
   return fmt::format(
-      "{} was initialised{} for {} arrivals per phase, and {} came{}. Warp {}, which waits for {} as {} does, has "
-      "never "
-      "arrived there: is its arrival missing, or in a branch that it does not take?",
-      name_of_barrier(first), at_line(kernel, barrier.initialised.pc), barrier.expected,
-      barrier.expected - barrier.pending, by.empty() ? by : fmt::format(", by {}", by), silent, where, with);
+      "{}. Warp {}, which waits for {} as {} does, has never arrived there: is its arrival missing, or in a branch "
+      "that it does not take?",
+      describe_partial_phase(sleepers, first), silent, where, with);
+}
+
+std::string arrivals_leave_a_block_out(const Sleepers& sleepers, const Group& group) {
+  const Fragment& first = *group.first;
+  const Mbarrier& barrier = *sleepers.barrier_of(first);
+  const machine::Block* own = sleepers.block_of_barrier(first);
+  const machine::Cluster& cluster = sleepers.cluster();
+  const std::vector<Came> here = came_now(sleepers, first);
+  struct LeftOut {
+    Came came;
+    std::vector<uint32_t> ranks;  // to which it came
+  };
+  std::vector<LeftOut> left_out;
+  size_t most = 0;  // blocks at which one of those who came here arrives, too
+  const auto ranks_of = [&](const Came& one) {
+    std::vector<uint32_t> ranks;
+    for (const auto& block : cluster.blocks) {
+      const BarrierHistory* history = sleepers.history_at(block.get(), offset_of(first));
+      bool comes = false;
+      if (history != nullptr) {
+        history->phases.for_each(barrier.phase,
+                                 [&](const PhaseNote& note) { comes = comes || is_arrival_of(note, one); });
+      }
+      if (comes) ranks.push_back(block->rank);
+    }
+    return ranks;
+  };
+  for (const Came& one : here) most = std::max(most, ranks_of(one).size());
+  for (const auto& block : cluster.blocks) {
+    const BarrierHistory* history = sleepers.history_at(block.get(), offset_of(first));
+    if (block.get() == own || history == nullptr) continue;
+    history->phases.for_each(barrier.phase, [&](const PhaseNote& note) {
+      const bool by_operation = note.kind == PhaseNote::Kind::commit;
+      if ((note.kind != PhaseNote::Kind::arrival && !by_operation) || note.block == nullptr) return;
+      const Came one{note.block, note.warp, note.lanes, note.pc, by_operation, note.amount, note.times};
+      const auto is_same = [&](const Came& each) { return each.is_same_warp(one); };
+      if (std::any_of(here.begin(), here.end(), is_same)) return;
+      const auto known =
+          std::find_if(left_out.begin(), left_out.end(), [&](const LeftOut& each) { return is_same(each.came); });
+      if (known == left_out.end()) left_out.push_back({one, ranks_of(one)});
+    });
+  }
+  const auto amount = [&] {
+    uint64_t sum = 0;
+    for (const LeftOut& each : left_out) sum += each.came.amount;
+    return sum;
+  };
+  // Those that come to as many blocks as the others do leave this one out on purpose.
+  if (amount() != static_cast<uint64_t>(barrier.pending)) {
+    std::erase_if(left_out, [&](const LeftOut& each) { return each.ranks.size() >= most; });
+  }
+  if (left_out.empty() || amount() != static_cast<uint64_t>(barrier.pending)) return {};
+  std::vector<Came> missing;
+  for (const LeftOut& each : left_out) missing.push_back(each.came);
+  const std::string who = describe_came(missing, cluster);
+  if (who.empty()) return {};
+  std::string ranks;
+  for (const uint32_t rank : left_out.front().ranks) ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", rank);
+  return fmt::format(
+      "{}. What is missing came to the same barrier of block rank{} {}, and not to that of rank {}: {}. Does {} leave "
+      "rank {} out?",
+      describe_partial_phase(sleepers, first), left_out.front().ranks.size() == 1 ? "" : "s", ranks, own->rank, who,
+      missing.front().by_operation ? "its mask" : "the arrival", own->rank);
+}
+
+std::string arrives_again_before_others(const Sleepers& sleepers, const Group& group) {
+  const uint64_t phase = sleepers.barrier_of(*group.first)->phase;
+  std::string text = describe_repeated_arrivals(sleepers, *group.first, phase);
+  if (text.empty() && phase > 0) text = describe_repeated_arrivals(sleepers, *group.first, phase - 1);
+  return text;
+}
+
+std::string blocks_that_arrive_nowhere(const Sleepers& sleepers, const Group& group) {
+  const Fragment& first = *group.first;
+  const Mbarrier& barrier = *sleepers.barrier_of(first);
+  const machine::Cluster& cluster = sleepers.cluster();
+  const std::vector<Came> here = came_now(sleepers, first);
+  if (cluster.blocks.size() < 2 || barrier.phase != 0 || here.empty()) return {};
+  // With cta_group::2 the blocks of a pair commit together.
+  const bool of_pairs = std::any_of(here.begin(), here.end(), [&](const Came& each) {
+    return each.by_operation &&
+           first.grid().kernel->describe_instruction(each.pc).find("cta_group::2") != std::string::npos;
+  });
+  const auto unit_of = [&](const machine::Block& block) { return of_pairs ? block.rank / 2 : block.rank; };
+  std::set<uint32_t> units, all;
+  for (const auto& block : cluster.blocks) {
+    all.insert(unit_of(*block));
+    const BarrierHistory* history = sleepers.history_at(block.get(), offset_of(first));
+    if (history == nullptr) continue;
+    for (const BarrierHistory::Arriver& arriver : history->arrivers) {
+      if (arriver.block != nullptr) units.insert(unit_of(*arriver.block));
+    }
+  }
+  std::set<uint32_t> here_units;
+  for (const Came& each : here) here_units.insert(unit_of(*each.block));
+  const auto came = static_cast<uint64_t>(barrier.expected - barrier.pending);
+  const uint64_t each = came / here_units.size(), silent = all.size() - units.size();
+  // In a cluster of rows and columns each block hears of some others only.
+  if (silent == 0 || came % here_units.size() != 0) return {};
+  if (static_cast<uint64_t>(barrier.pending) % each != 0 || static_cast<uint64_t>(barrier.pending) > each * silent)
+    return {};
+  std::string ranks;
+  for (const auto& block : cluster.blocks) {
+    if (!units.contains(unit_of(*block))) ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", block->rank);
+  }
+  return fmt::format(
+      "{}. Nobody of block rank{} {} has arrived at this barrier of any block: is it to do so, and does "
+      "a branch keep it from that?",
+      describe_partial_phase(sleepers, first), ranks.find(',') == std::string::npos ? "" : "s", ranks);
+}
+
+std::string reader_never_arrived(const Sleepers& sleepers, const Group& group) {
+  const Fragment& first = *group.first;
+  const Mbarrier& barrier = *sleepers.barrier_of(first);
+  const Kernel& kernel = *first.grid().kernel;
+  const machine::Block* own = sleepers.block_of_barrier(first);
+  const std::vector<Came> here = came_now(sleepers, first);
+  if (barrier.phase != 0 || here.empty()) return {};
+  const auto& arrivers = sleepers.history_of(first).arrivers;
+  const auto is_of = [](const auto& one, const auto& other) {
+    return one.block == other.block && one.warp == other.warp;
+  };
+  const auto is_waiting_here = [&](const BarrierHistory::Waiter& waiter) {
+    return std::any_of(group.all.begin(), group.all.end(), [&](const Fragment* each) {
+      return waiter.block == &each->block() && waiter.warp == each->warp->index;
+    });
+  };
+  const std::string array = array_of(name_of_barrier(first));
+  std::string found;
+  for (const auto& [place, history] : sleepers.histories()) {
+    if (place.first != own || place.second == offset_of(first)) continue;
+    const auto has_seen = [&](const Came& each) {
+      return std::any_of(history.waiters.begin(), history.waiters.end(),
+                         [&](const auto& waiter) { return waiter.phases > 0 && is_of(waiter, each); });
+    };
+    if (!std::all_of(here.begin(), here.end(), has_seen)) continue;
+    std::vector<const BarrierHistory::Waiter*> silent;
+    for (const BarrierHistory::Waiter& waiter : history.waiters) {
+      const bool arrived =
+          std::any_of(arrivers.begin(), arrivers.end(), [&](const auto& each) { return is_of(each, waiter); });
+      if (waiter.phases > 0 && !arrived && !is_waiting_here(waiter)) silent.push_back(&waiter);
+    }
+    const auto missing = static_cast<uint64_t>(barrier.pending);
+    const bool is_exact = silent.size() == missing || silent.size() * machine::kWarpSize == missing;
+    const std::string name = name_of_barrier(kernel, place.second);
+    const bool is_sibling = !array.empty() && name.starts_with(array);
+    // One thread may arrive for several of them; of those that wait for something else, too, nothing follows.
+    if (!is_exact && (!is_sibling || silent.size() < missing)) continue;
+    std::vector<uint32_t> warps;
+    for (const BarrierHistory::Waiter* each : silent) {
+      if (each->block == own) warps.push_back(each->warp);
+    }
+    if (warps.empty() || warps.size() != silent.size()) continue;
+    const bool one = warps.size() == 1;
+    std::string text = fmt::format(
+        "{}. All of these had waited for {}, and so had {}{}, which {} never arrived here, nor has an operation that "
+        "{} "
+        "issued: is an arrival of {}, or a commit, missing?",
+        describe_partial_phase(sleepers, first), name, describe_numbers(warps), at_line(kernel, silent.front()->pc),
+        one ? "has" : "have", one ? "it" : "they",
+        one        ? "it"
+        : is_exact ? "them"
+                   : "some of them");
+    // A barrier of the same array tells more than one by which all roles begin.
+    if (found.empty() || is_sibling) found = std::move(text);
+    if (is_sibling) break;
+  }
+  return found;
+}
+
+std::string one_lane_for_all_that_are_counted(const Sleepers& sleepers, const Group& group) {
+  const Fragment& first = *group.first;
+  const Mbarrier& barrier = *sleepers.barrier_of(first);
+  const std::vector<Came> here = came_now(sleepers, first);
+  if (barrier.phase != 0 || here.empty()) return {};
+  uint64_t alone = 0;
+  std::vector<uint32_t> warps;
+  for (const Came& each : here) {
+    if (each.amount != 1) continue;
+    ++alone;
+    if (!each.by_operation) warps.push_back(each.warp);
+  }
+  const auto missing = static_cast<uint64_t>(barrier.pending), came = static_cast<uint64_t>(barrier.expected) - missing;
+  constexpr uint64_t kOthers = machine::kWarpSize - 1;
+  const std::string text = describe_partial_phase(sleepers, first);
+  if (alone == came && static_cast<uint64_t>(barrier.expected) % (came * machine::kWarpSize) == 0) {
+    return fmt::format("{}. {} for {} that are counted: initialise it for {}{}", text,
+                       warps.empty() ? "One commit came, which is one arrival," : "One lane arrived",
+                       barrier.expected / came, came, warps.empty() ? "" : ", or let all of these lanes arrive");
+  }
+  if (alone == 0 || warps.empty() || missing % kOthers != 0 || missing / kOthers > alone) return {};
+  std::sort(warps.begin(), warps.end());
+  return fmt::format(
+      "{}. {} are missing, as many as the other lanes of {}, and of {} one lane arrived: {} counted with all of {} "
+      "lanes?",
+      text, missing, missing == kOthers ? "one warp" : fmt::format("{} warps", missing / kOthers),
+      describe_numbers(warps),
+      warps.size() == 1    ? "is it"
+      : missing == kOthers ? "is one of them"
+                           : "are some of them",
+      warps.size() == 1 || missing == kOthers ? "its" : "their");
+}
+
+std::string too_few_warps_launched(const Sleepers& sleepers, const Group& group) {
+  const Fragment& first = *group.first;
+  const Mbarrier& barrier = *sleepers.barrier_of(first);
+  const std::vector<Came> here = came_now(sleepers, first);
+  const machine::Block* own = sleepers.block_of_barrier(first);
+  if (barrier.phase != 0 || here.empty() || barrier.pending % machine::kWarpSize != 0) return {};
+  uint32_t last = 0;
+  for (const Came& each : here) {
+    if (each.block != own || each.by_operation || each.amount != machine::kWarpSize) return {};
+    last = std::max(last, each.warp);
+  }
+  const auto launched = static_cast<uint32_t>(own->warps.size());
+  if (last + 1 != launched || threads_of(group) == static_cast<size_t>(barrier.pending)) return {};
+  return fmt::format(
+      "{}. These are the last of the {} warps that the block was launched with, and {} more {} counted: is the count "
+      "too "
+      "high, or are too few threads launched?",
+      describe_partial_phase(sleepers, first), launched, barrier.pending / machine::kWarpSize,
+      barrier.pending == machine::kWarpSize ? "is" : "are");
+}
+
+std::string exited_without_arriving(const Sleepers& sleepers, const Group& group) {
+  const Fragment& first = *group.first;
+  const Mbarrier& barrier = *sleepers.barrier_of(first);
+  const std::vector<uint32_t> warps = exited_and_never_arrived(sleepers, first);
+  const std::vector<Came> here = came_now(sleepers, first);
+  const bool whole_warps = !here.empty() && std::all_of(here.begin(), here.end(), [](const Came& each) {
+    return !each.by_operation && each.amount == machine::kWarpSize;
+  });
+  const size_t missing = static_cast<size_t>(barrier.pending) / machine::kWarpSize;
+  if (!whole_warps || barrier.pending % machine::kWarpSize != 0 || warps.size() < missing) return {};
+  return fmt::format(
+      "{}. {} counted, and {} exited and never arrived there: is there a return, or a break, before the arrival{}, or "
+      "is "
+      "the count too high?",
+      describe_partial_phase(sleepers, first),
+      missing == 1 ? "One warp more is" : fmt::format("{} warps more are", missing),
+      describe_numbers(warps) + (warps.size() == 1 ? " has" : " have"),
+      warps.size() == missing ? ""
+      : missing == 1          ? " of one of them"
+                              : " of some of them");
+}
+
+std::string missing_since_the_phase_before(const Sleepers& sleepers, const Group& group) {
+  const Fragment& first = *group.first;
+  const Mbarrier& barrier = *sleepers.barrier_of(first);
+  if (barrier.phase == 0) return {};
+  std::vector<Came> missing =
+      who_came(sleepers.history_of(first), barrier.phase - 1, static_cast<uint64_t>(barrier.expected));
+  uint64_t amount = 0;
+  for (const Came& now : came_now(sleepers, first)) {
+    std::erase_if(missing, [&](const Came& before) {
+      return before.block == now.block && before.warp == now.warp && before.by_operation == now.by_operation &&
+             (before.lanes & ~now.lanes) == 0;
+    });
+  }
+  for (const Came& each : missing) amount += each.amount;
+  const std::string who = describe_came(missing, sleepers.cluster());
+  if (who.empty() || amount != static_cast<uint64_t>(barrier.pending)) return {};
+  std::string now;
+  for (const Group& other : sleepers.groups()) {
+    const bool is_missing = std::any_of(other.all.begin(), other.all.end(), [&](const Fragment* each) {
+      return std::any_of(missing.begin(), missing.end(), [&](const Came& came) {
+        return came.block == &each->block() && came.warp == each->warp->index && (came.lanes & each->mask) != 0;
+      });
+    });
+    if (!is_missing || &other == &group) continue;
+    now = fmt::format(", and {} by now{}", describe_wait(*other.first), at_line(*first.grid().kernel, other.first->pc));
+    break;
+  }
+  return fmt::format(
+      "{}. Missing is what came in phase {} by {}{}: does it take fewer rounds, or a branch around the "
+      "arrival?",
+      describe_partial_phase(sleepers, first), barrier.phase - 1, who, now);
+}
+
+std::string waiters_may_count(const Sleepers& sleepers, const Group& group) {
+  const Fragment& first = *group.first;
+  const Mbarrier& barrier = *sleepers.barrier_of(first);
+  const std::vector<Came> here = came_now(sleepers, first);
+  if (here.empty() || threads_of(group) != static_cast<size_t>(barrier.pending)) return {};
+  if (!exited_and_never_arrived(sleepers, first).empty()) return {};
+  const auto has_arrived = [&](const Fragment& fragment) {
+    return std::any_of(here.begin(), here.end(), [&](const Came& each) {
+      return !each.by_operation && each.block == &fragment.block() && each.warp == fragment.warp->index &&
+             (each.lanes & fragment.mask) != 0;
+    });
+  };
+  // All others have arrived: of those who sleep, only these can be meant.
+  if (std::any_of(here.begin(), here.end(), [](const Came& each) { return each.by_operation; })) return {};
+  for (const Group& other : sleepers.groups()) {
+    const bool all =
+        std::all_of(other.all.begin(), other.all.end(), [&](const Fragment* each) { return has_arrived(*each); });
+    const bool none =
+        std::none_of(other.all.begin(), other.all.end(), [&](const Fragment* each) { return has_arrived(*each); });
+    if (&other == &group ? !none : !all) return {};
+  }
+  return fmt::format(
+      "{}. As many wait here as are missing, and they are all that have not arrived: do they count as "
+      "well, and are they to arrive before they wait?",
+      describe_partial_phase(sleepers, first));
 }
 
 std::string miscounted(const Sleepers& sleepers, const Group& group) {
   const Fragment& first = *group.first;
   const Mbarrier& barrier = *sleepers.barrier_of(first);
   const BarrierHistory& history = sleepers.history_of(first);
-  const Kernel& kernel = *first.grid().kernel;
-  std::string places = at_line(kernel, barrier.initialised.pc);
-  if (!places.empty()) {
-    const std::string by = history.phases.describe_arrivals(barrier.phase, kernel);
-    places = fmt::format(" It was initialised{}{}", places, by.empty() ? std::string() : ", and they came by " + by);
-  }
-  const bool waiters_arrived = std::any_of(history.arrivers.begin(), history.arrivers.end(),
-                                           [&](const auto& each) { return is_one_of(each, group); });
-  if (threads_of(group) == static_cast<size_t>(barrier.pending) && !waiters_arrived) {
-    places += fmt::format("{} As many wait here as are missing, and have not arrived: do they count as well?",
-                          places.empty() || places.ends_with('?') ? "" : ".");
-  }
-  return fmt::format(
-      "{} was initialised for {} arrivals per phase, and {} came: does one thread arrive where all of them were "
-      "counted, or all where one was?{}",
-      name_of_barrier(first), barrier.expected, barrier.expected - barrier.pending, places);
+  const bool is_all = std::all_of(history.arrivers.begin(), history.arrivers.end(),
+                                  [&](const auto& each) { return each.phase == barrier.phase; });
+  return fmt::format("{}.{} Is it initialised for too many, or is an arrival missing?",
+                     describe_partial_phase(sleepers, first), is_all ? " Nobody else has ever arrived there." : "");
 }
 
 }  // namespace stagecraft::emulator::checks

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "emulator/checks/causes/control_flow.hpp"
 #include "emulator/checks/deadlock/causes.hpp"
 #include "emulator/checks/deadlock/wording.hpp"
 #include "emulator/state/tensor_units.hpp"
@@ -124,8 +125,11 @@ std::vector<size_t> needs_of(const Sleepers& sleepers, const Group& group) {
     case WaitKind::mbarrier: add_those_who_may_arrive(sleepers, group, needs); break;
     case WaitKind::named_barrier:
       add(sleepers, group, needs, [&](const Fragment& other) {
-        return &other.block() == &first.block() &&
-               (other.wait.kind != WaitKind::named_barrier || other.wait.address != wait.address);
+        if (&other.block() != &first.block()) return false;
+        if (other.wait.kind == WaitKind::named_barrier && other.wait.address == wait.address) return false;
+        // One that counts all is also complete when the others have exited.
+        const bool of_all = first.block().named_barriers[wait.address].expected == 0;
+        return of_all || may_come_to_barrier(*first.grid().kernel, other.pc, wait.address);
       });
       break;
     case WaitKind::block_pair:

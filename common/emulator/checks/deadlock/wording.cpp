@@ -88,20 +88,24 @@ std::string describe_wait(const Fragment& fragment) {
   return "sleeps";
 }
 
-std::string describe_warps(const Group& group) {
-  const Block& block = group.first->block();
-  std::string warps;
-  for (size_t i = 0; i < group.warps.size(); ++i) {
+std::string describe_numbers(const std::vector<uint32_t>& warps) {
+  std::string text = warps.size() == 1 ? "warp " : "warps ";
+  for (size_t i = 0; i < warps.size(); ++i) {
     size_t last = i;
-    while (last + 1 < group.warps.size() && group.warps[last + 1] == group.warps[last] + 1) ++last;
-    warps += fmt::format("{}{}", warps.empty() ? "" : ", ", group.warps[i]);
-    if (last > i) warps += fmt::format("-{}", group.warps[last]);
+    while (last + 1 < warps.size() && warps[last + 1] == warps[last] + 1) ++last;
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", warps[i]);
+    if (last > i) text += fmt::format("-{}", warps[last]);
     i = last;
   }
+  return text;
+}
+
+std::string describe_warps(const Group& group) {
+  const Block& block = group.first->block();
   const std::string lanes =
       group.warps.size() == 1 || group.whole_warps ? describe_lanes(group.first->mask) : "some lanes";
-  return fmt::format("block ({},{},{}) {} {} [{}]", block.index.x, block.index.y, block.index.z,
-                     group.warps.size() == 1 ? "warp" : "warps", warps, lanes);
+  return fmt::format("block ({},{},{}) {} [{}]", block.index.x, block.index.y, block.index.z,
+                     describe_numbers(group.warps), lanes);
 }
 
 std::string describe_group(const Group& group) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "emulator/checks/deadlock/sleepers.hpp"
 #include "emulator/state/grid.hpp"
@@ -19,6 +20,8 @@ std::string array_of(const std::string& name);
 std::string name_of_meeting(const Group& group);
 /// "block (0,0,0) warp 1"
 std::string describe_warp(const machine::Block& block, uint32_t warp);
+/// "warp 1", "warps 1, 3-5"
+std::string describe_numbers(const std::vector<uint32_t>& warps);
 /// "block (0,0,0) warps 1, 3-5 [all lanes]"
 std::string describe_warps(const Group& group);
 /// "waits for full[2] to complete phase 1 (the phase of parity 1)"

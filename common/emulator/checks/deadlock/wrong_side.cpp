@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "emulator/checks/deadlock/causes.hpp"
 #include "emulator/checks/deadlock/other_barriers.hpp"
@@ -64,6 +65,27 @@ std::string arrival_where_its_side_waits(const Sleepers& sleepers, const Group& 
     }
   }
   return text;
+}
+
+std::string passes_a_slot_without_filling_it(const Sleepers& sleepers, const Group& group) {
+  const Fragment& first = *group.first;
+  const Kernel& kernel = *first.grid().kernel;
+  const BarrierHistory& history = sleepers.history_of(first);
+  const auto is_of_group = [&](const auto& each) {
+    return each.block == &first.block() && each.warp == first.warp->index;
+  };
+  const auto last = std::find_if(history.waiters.begin(), history.waiters.end(), is_of_group);
+  if (last == history.waiters.end() || !history.passed_before_first) return {};
+  const std::optional<uint32_t> full = full_barrier_of(sleepers, group);
+  if (!full) return {};
+  const BarrierHistory* filled = sleepers.history_at(sleepers.block_of_barrier(first), *full);
+  const auto fills = [&](const BarrierHistory::Arriver& each) { return is_of_group(each) && each.clock > last->clock; };
+  if (filled != nullptr && std::any_of(filled->arrivers.begin(), filled->arrivers.end(), fills)) return {};
+  return fmt::format(
+      "warp {} has waited for {} before{}, and has put nothing into the slot since: in between it neither arrived at "
+      "{} nor announced bytes there, so that nobody has anything to release. Is a slot waited for and stepped over "
+      "more than once, as by a drain in a loop?",
+      first.warp->index, name_of_barrier(first), at_line(kernel, last->pc), name_of_barrier(kernel, *full));
 }
 
 std::string two_sides_at_one_barrier(const Sleepers& sleepers, const Group& group) {

@@ -60,6 +60,7 @@ void PhaseHistory::add(const machine::BarrierEvent& event) {
     note.warp = event.fragment->warp->index;
     note.pc = event.fragment->pc;
     note.lanes = event.lanes;
+    note.clock = event.fragment->warp->clock;
   } else {
     const machine::Origin& origin = event.block->cluster->origin;
     note.block = origin.block;
@@ -74,6 +75,9 @@ void PhaseHistory::add(const machine::BarrierEvent& event) {
     if (continues(note, last)) {
       last.lanes |= note.lanes;
       last.amount += note.amount;
+      // The lanes of one instruction may come one after the other.
+      if (event.fragment == nullptr || note.clock != last.clock) ++last.times;
+      last.clock = note.clock;
       return;
     }
   }

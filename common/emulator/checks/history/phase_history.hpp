@@ -28,7 +28,9 @@ struct PhaseNote {
   machine::LaneMask lanes = 0;
   uint32_t pc = 0;
   uint64_t phase = 0;
-  uint64_t amount = 0;  ///< arrivals or bytes
+  uint64_t amount = 0;       ///< arrivals or bytes
+  uint32_t times = 1;        ///< how often the instruction was executed
+  machine::Cycle clock = 0;  ///< of the warp, the last time
   bool relaxed = false;
 };
 

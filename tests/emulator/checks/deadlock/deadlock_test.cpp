@@ -415,7 +415,9 @@ TEST_F(DeadlockTest, FollowsAWaitForTheTensorCoreToAThreadThatCommittedElsewhere
 }
 
 TEST_F(DeadlockTest, SaysThatNotAllWarpsComeToABarrier) {
-  expect_words(report_of(if_warp(0, "bar.sync 1, 64;\n") + "bar.sync 2, 96;\nEND:\n", 96, {}),
+  expect_words(report_of("LOOP: setp.ne.u32 %p1, %r2, 0; @%p1 bra OTHER;\nbar.sync 1, 64;\nbra LOOP;\n"
+                         "OTHER: bar.sync 2, 96;\nbra LOOP;\n",
+                         96, {}),
                {"likely cause: not every thread that barrier 1 counts comes to it"});
 }
 
@@ -473,12 +475,13 @@ TEST_F(DeadlockTest, SaysThatCopiesBringMoreBytesThanAnnounced) {
 
 TEST_F(DeadlockTest, NamesTheReaderThatDoesNotArriveAsTheOtherDoes) {
   // Two warps read what warp 0 brings, and one of them releases it.
-  expect_words(report_of(if_warp(0, wait(1, 1, "A") + arrive(0) + wait(1, 0, "B")) +
-                             if_warp(1, wait(0, 0, "C") + arrive(1) + wait(0, 1, "D")) + wait(0, 0, "E") +
-                             wait(0, 1, "F") + "END:\n",
-                         96, {32, 64}),
-               {"likely cause: bar[1] was initialised for 64 arrivals per phase, and 32 came, by the arrival. Warp 2, "
-                "which waits for bar[0] as block (0,0,0) warp 1 [all lanes] does, has never arrived there"});
+  expect_words(
+      report_of(if_warp(0, wait(1, 1, "A") + arrive(0) + wait(1, 0, "B")) +
+                    if_warp(1, wait(0, 0, "C") + arrive(1) + wait(0, 1, "D")) + wait(0, 0, "E") + wait(0, 1, "F") +
+                    "END:\n",
+                96, {32, 64}),
+      {"likely cause: bar[1] was initialised for 64 arrivals per phase, and 32 came, by warp 1 [all lanes]. Warp 2, "
+       "which waits for bar[0] as block (0,0,0) warp 1 [all lanes] does, has never arrived there"});
 }
 
 TEST_F(DeadlockTest, NamesTheLaneThatDoesNotArrive) {
@@ -593,6 +596,177 @@ TEST_F(DeadlockTest, SaysWhichParityPassesAtOnceWhereNothingElseIsKnown) {
       report_of(if_warp(0, wait(1, 0, "A") + wait(1, 1, "B")) + arrive(1) + wait(0, 0, "C") + "END:\n", 64, {32, 32}),
       {"likely cause: nobody has ever arrived at bar[0]. If this wait is meant to pass at once",
        "it asks for parity 0"});
+}
+
+/// Lane 0 arrives at the first barrier of the blocks of rank %r4 to %r7.
+const std::string kArriveAtBlocks =
+    "mov.u32 %r3, %cluster_ctarank; mov.u32 %r5, bar;\n"
+    "NEXT: mapa.shared::cluster.u32 %r6, %r5, %r4;\n"
+    "@%p0 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r6];\n"
+    "add.u32 %r4, %r4, 1; setp.le.u32 %p4, %r4, %r7; @%p4 bra NEXT;\n";
+
+TEST_F(DeadlockTest, NamesTheBlockThatArrivesNowhere) {
+  cluster = {2, 1, 1};
+  expect_words(report_of("mov.u32 %r3, %cluster_ctarank; setp.ne.u32 %p3, %r3, 0; @%p3 bra A;\n"
+                         "mov.u32 %r4, 0; mov.u32 %r7, 1;\n" +
+                             kArriveAtBlocks + wait(0, 0, "A"),
+                         32, {2}),
+               {"likely cause: bar[0] was initialised for 2 arrivals per phase, and 1 came, by block rank 0 warp 0 "
+                "[lane 0]. Nobody of block rank 1 has arrived at this barrier of any block"});
+}
+
+TEST_F(DeadlockTest, NamesTheArrivalThatLeavesABlockOut) {
+  cluster = {2, 1, 1};
+  // Each block arrives at the other's barrier, and not at its own.
+  expect_words(report_of("mov.u32 %r3, %cluster_ctarank; xor.b32 %r4, %r3, 1; mov.u32 %r7, %r4;\n" + kArriveAtBlocks +
+                             wait(0, 0, "A"),
+                         32, {2}),
+               {"likely cause: bar[0] was initialised for 2 arrivals per phase, and 1 came, by block rank 1 warp 0 "
+                "[lane 0]. What is missing came to the same barrier of block rank 1, and not to that of rank 0: block "
+                "rank 0 warp 0 [lane 0]. Does the arrival leave rank 0 out?"});
+}
+
+TEST_F(DeadlockTest, SaysThatOneLaneArrivesWhereAllAreCounted) {
+  expect_words(report_of("@%p0 " + arrive(0) + wait(0, 0, "A"), 32, {32}),
+               {"likely cause: bar[0] was initialised for 32 arrivals per phase, and 1 came, by warp 0 [lane 0]. One "
+                "lane arrived for 32 that are counted: initialise it for 1"});
+  // The other warp arrives whole.
+  expect_words(report_of("setp.lt.u32 %p3, %r1, 31; @%p3 bra A;\n" + arrive(0) + wait(0, 0, "A"), 64, {64}),
+               {"and 33 came, by warp 1 [all lanes] and warp 0 [lane 31]. 31 are missing, as many as the other lanes "
+                "of one warp, and of warp 0 one lane arrived: is it counted with all of its lanes?"});
+}
+
+TEST_F(DeadlockTest, NamesTheReaderThatHasNeverArrived) {
+  // Warps 1 and 2 read what warp 0 brings, and one of them ends without releasing it.
+  expect_words(
+      report_of(if_warp(0, arrive(0) + wait(1, 0, "A")) + if_warp(1, wait(0, 0, "B") + arrive(1)) + wait(0, 0, "C") +
+                    "END:\n",
+                96, {32, 64}),
+      {"likely cause: bar[1] was initialised for 64 arrivals per phase, and 32 came, by warp 1 [all lanes]. All "
+       "of these had waited for bar[0], and so had warp 2, which has never arrived here"});
+}
+
+TEST_F(DeadlockTest, NamesTheWarpThatExitsAndNeverArrives) {
+  expect_words(
+      report_of(if_warp(0, wait(0, 0, "A")) + if_warp(1, arrive(0)) + "END:\n", 96, {64}),
+      {"and 32 came, by warp 1 [all lanes]. One warp more is counted, and warp 2 has exited and never arrived there"});
+}
+
+TEST_F(DeadlockTest, SaysThatTooFewWarpsAreLaunched) {
+  expect_words(report_of(if_warp(0, wait(0, 0, "A")) + arrive(0) + "END:\n", 64, {96}),
+               {"and 32 came, by warp 1 [all lanes]. These are the last of the 2 warps that the block was launched "
+                "with, and 2 more are counted: is the count too high, or are too few threads launched?"});
+}
+
+TEST_F(DeadlockTest, NamesWhoArrivedInThePhaseBeforeOnly) {
+  // Warp 2 takes its second round for warp 0's, to which it has not arrived.
+  expect_words(
+      report_of(if_warp(0, wait(0, 0, "A") + arrive(1) + wait(0, 1, "B") + arrive(1)) +
+                    if_warp(1, arrive(0) + wait(1, 0, "C") + arrive(0)) + arrive(0) + wait(1, 0, "D") +
+                    wait(1, 1, "E") + "END:\n",
+                96, {64, 32}),
+      {"likely cause: bar[0] was initialised for 64 arrivals per phase, and 32 came, by warp 1 [all lanes]. Missing is "
+       "what came in phase 0 by warp 2 [all lanes], and waits for bar[1] to complete phase 1"});
+}
+
+TEST_F(DeadlockTest, SaysThatAsManyWaitAsAreMissing) {
+  expect_words(report_of(if_warp(0, wait(0, 0, "A")) + arrive(0) + wait(0, 0, "B") + "END:\n", 64, {64}),
+               {"block (0,0,0) warp 0 [all lanes]",
+                "and 32 came, by warp 1 [all lanes]. As many wait here as are missing, and they are all that have not "
+                "arrived"});
+}
+
+TEST_F(DeadlockTest, NamesWhoTakesTheNextSlotAndFreesNone) {
+  // Warp 0 fills bar[0], and bar[1] when bar[2] says that the first is free. Warp 1 waits for both before it says so.
+  expect_words(
+      report_of(if_warp(0, wait(2, 1, "A") + arrive(0) + wait(2, 0, "B") + arrive(1)) + wait(0, 0, "C") +
+                    wait(1, 0, "D") + arrive(2) + "END:\n",
+                64, {32, 32, 32}),
+      {"likely cause: nobody has ever arrived at bar[1]. block (0,0,0) warp 1 [all lanes], which now waits for "
+       "it, has waited for bar[0] and arrived nowhere since; bar[2], which counts as many arrivals, has got "
+       "none"});
+}
+
+TEST_F(DeadlockTest, SaysThatAReaderIsARoundAhead) {
+  // Warps 1 and 2 take rounds in turn; warp 2 does not wait for its turn, and asks for its phase during the one before.
+  const std::string begin = "bar.sync 2, 96;\n", end = "bar.sync 1, 96;\n";
+  expect_words(
+      report_of(if_warp(0, wait(1, 1, "A") + begin + arrive(0) + end + wait(1, 0, "B")) +
+                    "setp.eq.u32 %p3, %r2, 1; @%p3 bra FIRST;\n" + wait(0, 1, "C") + begin +
+                    "bra FREE;\nFIRST: " + begin + wait(0, 0, "D") + "FREE: " + arrive(1) + end + "END:\n",
+                96, {32, 32}),
+      {"by warp 2, released the slot before its turn: its wait for bar[0] asked for parity 1 when no phase had "
+       "ended, and passed at once"});
+}
+
+TEST_F(DeadlockTest, SaysThatTheSameLanesArriveAgainInOnePhase) {
+  // Warp 1 ends with two arrivals the phase that is to wait for warp 2 as well, which ends the next.
+  const auto twice = [](const std::string& label) {
+    return fmt::format("mov.u32 %r4, 0;\n{0}: {1}add.u32 %r4, %r4, 1; setp.lt.u32 %p4, %r4, 2; @%p4 bra {0};\n", label,
+                       arrive(0));
+  };
+  expect_words(
+      report_of(if_warp(1, twice("A") + "bar.sync 1, 64;\nbar.sync 0;\n") +
+                    if_warp(2, "bar.sync 1, 64;\n" + twice("B") + "bar.sync 0;\n") + "bar.sync 0;\n" + wait(0, 0, "C") +
+                    "END:\n",
+                96, {64}),
+      {"likely cause: warp 1 [all lanes] arrived 2 times in phase 0 of bar[0], which waits for 64 arrivals, and so "
+       "took the place of others. Are they to arrive once in each round"});
+  // The next phase has begun.
+  expect_words(
+      report_of(if_warp(1, twice("A") + arrive(0) + "bar.sync 0;\n") + "bar.sync 0;\n" + wait(0, 1, "C") + "END:\n", 96,
+                {64}),
+      {"bar[0]: phase 1, 32 of 64 arrivals pending",
+       "likely cause: warp 1 [all lanes] arrived 2 times in phase 0 of bar[0]"});
+}
+
+TEST_F(DeadlockTest, SaysThatNobodyElseCanComeToABarrier) {
+  // Warp 1 waits for warp 0, whose first meeting counts a warp more than the second.
+  expect_words(report_of(if_warp(0, arrive(0) + "bar.sync 1, 64;\nbar.sync 1, 32;\n" + arrive(0)) + wait(0, 0, "A") +
+                             wait(0, 1, "B") + "END:\n",
+                         64, {32}),
+               {"block (0,0,0) warp 0 [all lanes] bar",
+                "likely cause: barrier 1 counts 64 threads, and 32 have come. No others of the block can still come to "
+                "it from where they are. It is used with 32 threads"});
+}
+
+TEST_F(DeadlockTest, BlamesLanesThatWaitForEachOtherBeforeACount) {
+  // Warp 0 does not come to its arrival at bar[0], which has that of warp 1.
+  expect_words(
+      report_of(
+          if_warp(0, "@!%p0 bra MEET;\nelect.sync _|%p3, 0xffffffff;\nMEET: bar.warp.sync 0xffffffff;\n" + arrive(0)) +
+              arrive(0) + wait(0, 0, "A") + "END:\n",
+          64, {64}),
+      {"warp 0 [lane 0] elect.sync", "only lane 0 came to elect.sync"});
+}
+
+TEST_F(DeadlockTest, NamesTheSlotThatIsPassedWithoutBeingFilled) {
+  // bar[0] and bar[1] say that slots are full, bar[2] and bar[3] that they are empty. Warp 0 fills the first, waits for
+  // both to be empty, and then for the second once more.
+  expect_words(
+      report_of(if_warp(0, wait(2, 1, "A") + arrive(0) + wait(3, 1, "B") + wait(2, 0, "C") + wait(3, 0, "D")) +
+                    wait(0, 0, "E") + arrive(2) + wait(1, 0, "F") + "END:\n",
+                64, {32, 32, 32, 32}),
+      {"likely cause: warp 0 has waited for bar[3] before, and has put nothing into the slot since: in between "
+       "it neither arrived at bar[1] nor announced bytes there"});
+}
+
+TEST_F(DeadlockTest, SaysThatAWaitIsOneMoreThanTheArrivals) {
+  expect_words(
+      report_of(if_warp(0, wait(0, 0, "A") + wait(1, 0, "B")) + arrive(0) + "END:\n", 64, {32, 32}),
+      {"likely cause: nobody has ever arrived at bar[1], and all other threads have ended. Warp 0 waits here for "
+       "what block (0,0,0) warp 1 signals, as it did at other barriers of that array: it has waited for each of "
+       "the 1 phase that block (0,0,0) warp 1 ended there, and this is one wait more"});
+}
+
+TEST_F(DeadlockTest, AsksTheFillerForParityOneWhereAsManyWaitAsItWaitsFor) {
+  // Warp 0 fills what warps 1 and 2 read and free; it waits for that first.
+  expect_words(report_of(if_warp(0, arrive(2) + wait(1, 0, "A") + arrive(0)) + arrive(3) + wait(0, 0, "B") + arrive(1) +
+                             "END:\n",
+                         96, {32, 64, 32, 64}),
+               {"likely cause: nobody has ever arrived at bar[1] or bar[0], and each side waits for the other. bar[1] "
+                "counts 64 arrivals, and 64 threads wait for bar[0]",
+                "So the first wait of block (0,0,0) warp 0 [all lanes] for bar[1]", "it must ask for parity 1"});
 }
 
 class HopperDeadlockTest : public DeadlockFixture {
