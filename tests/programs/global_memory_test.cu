@@ -852,7 +852,7 @@ TEST_F(GlobalMemory, FindsAChainOfLaunchesThatOneWithoutAWaitBreaks) {
       [&] {
         begin(write_elsewhere<false>);
         launch_overlapping(write_elsewhere<true>, kBlocks, elsewhere + kWords);
-        read_early();
+        launch_overlapping(copy_after_dependencies<Wait::by_one_thread>, kBlocks, read, out);
       },
       report);
   expect_silence([&] {  // the host waits for all

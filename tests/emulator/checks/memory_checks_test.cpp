@@ -62,12 +62,12 @@ TEST_F(OnlyItself, SeesTheEventsAndReportsWhatItFinds) {
 }
 
 TEST_F(OnlyItself, SeesWhatTheRecordKnows) {
-  // The time of a warp begins at 1 and grows when others can know of an access, here through the __syncwarp.
+  // The time of a warp begins at 2 and grows when others can know of an access, here through the __syncwarp.
   const std::string body = R"(st.shared.u32 [%own], %lane;
 bar.warp.sync 0xffffffff;
 ld.shared.u32 %r1, [%own];
 )";
-  expect_one(run(body, {.threads = 32}), "early read", {"reads at time 2 of its warp"});
+  expect_one(run(body, {.threads = 32}), "early read", {"reads at time 3 of its warp"});
 }
 
 TEST_F(OnlyItself, HasAStateForEachClusterThatRuns) {

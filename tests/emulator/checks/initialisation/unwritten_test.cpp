@@ -43,6 +43,7 @@ TEST_F(UnwrittenLoadTest, FindsAnAtomicOfWhichNoByteIsWritten) {
 TEST_F(UnwrittenLoadTest, CountsWhatOtherBlocksHaveWritten) {
   expect_silence(
       run("setp.eq.u32 %p1, %rank, 1;\nmapa.shared::cluster.u32 %r1, %own, 1;\n"
+          "barrier.cluster.arrive;\nbarrier.cluster.wait;\n"
           "@!%p1 st.shared::cluster.u32 [%r1], %thread;\n"
           "barrier.cluster.arrive;\nbarrier.cluster.wait;\n"
           "@%p1 ld.shared.u32 %r2, [%own];\nbarrier.cluster.arrive;\nbarrier.cluster.wait;\n",
