@@ -578,7 +578,7 @@ TEST_F(GlobalMemory, NamesAFenceOfTheBlock) {
 }
 TEST_F(GlobalMemory, FindsAMissingReleaseFence) {
   expect_report([&] { HAND_OVER(no_release_fence); },
-                {"race: reads", "has read what block (0,0,0) warp 0 [lane 0] wrote at global_memory_test.cu:",
+                {"race: reads", "has read what is written at global_memory_test.cu:",
                  "is relaxed, and no fence is before it", "a __threadfence() before global_memory_test.cu:"});
 }
 TEST_F(GlobalMemory, FindsAMissingAcquireFence) {

@@ -122,12 +122,17 @@ std::optional<GlobalMemoryCheck::Handover> GlobalMemoryCheck::relaxed_writer(Pre
                                                                              uint32_t lane) {
   GlobalAllocation* const allocation = history_->shadow().find_known(acquire.address);
   if (allocation == nullptr) return std::nullopt;
+  // Blocks that count do so by one instruction: of others than the last nothing may be left.
+  const bool any_block = releases_.of(acquire.address) == nullptr;
   GlobalEntry writer;
   const auto look_at = [&](GlobalEntry entry) {
     if (entry.record() < history_->first_record() || entry.record() == 0) return;
     const GlobalRecord& record = history_->record(entry.record());
-    const bool same_block = record.cluster == past.cluster && !record.is(GlobalRecord::kBulkStore);
-    if (same_block && record.is(GlobalRecord::kStrong)) writer = entry;
+    const bool counts = any_block && record.is(GlobalRecord::kObserves);
+    if ((record.cluster == past.cluster || counts) && record.is(GlobalRecord::kStrong) &&
+        !record.is(GlobalRecord::kBulkStore)) {
+      writer = entry;
+    }
   };
   for_each_cell(history_->shadow(), *allocation, acquire.address - allocation->address, 1, false,
                 [&](GlobalCell& cell, uint64_t at, uint32_t bytes, GlobalSector&) {
@@ -136,16 +141,13 @@ std::optional<GlobalMemoryCheck::Handover> GlobalMemoryCheck::relaxed_writer(Pre
                   look_at(cell.write);
                 });
   if (writer.record() == 0) return std::nullopt;
-  const GlobalRecord& record = history_->record(writer.record());
-  const SiteNote& site = history_->site(record.site);
-  return Handover{
-      fmt::format("nothing orders the two: {} has read what {} wrote at {}, but that {} is relaxed, and no fence is "
-                  "before it: it releases nothing",
-                  spell_acquire(now, acquire, warp, lane),
-                  history_->spell_agent(record, writer.lanes_of(0, 1, record.lanes)), site.line, site.instruction),
-      fmt::format("a __threadfence() before {}, in the same thread and after the last access that it announces; or "
-                  "memory_order_release there",
-                  site.line)};
+  const SiteNote& site = history_->site(history_->record(writer.record()).site);
+  return Handover{fmt::format("nothing orders the two: {} has read what is written at {}, but that {} is relaxed, and "
+                              "no fence is before it: it releases nothing",
+                              spell_acquire(now, acquire, warp, lane), site.line, site.instruction),
+                  fmt::format("a __threadfence() before {}, in the same thread and after the last access that it "
+                              "announces; or memory_order_release there",
+                              site.line)};
 }
 
 /// Whether a release covers the past access, from which nobody that this thread knows has acquired.

@@ -257,29 +257,32 @@ void GlobalMemoryCheck::group_changed(ClusterRecord& cluster, const machine::Gro
   const bool needs_value = now.event != nullptr ? now.event->kind != AccessKind::write : !writes;
   if (needs_value && allocation.tracks_writes && (mask & ~sector.written) != 0) return false;
   const uint32_t past = cell.write.record();
-  if (cell.write.hides()) return false;
+  const bool strong = now.record.is(GlobalRecord::kStrong);
+  if (cell.write.hides() && !(writes && strong && cell.write.keeps_no_more())) return false;
   if (past != now.passed && past != 0 && (!writes || past != now.number)) {
     if (!passes(now, past)) return false;
     now.passed = past;
-    now.hides_passed = writes && now.record.is(GlobalRecord::kStrong) && outlasts(now, past);
+    now.hides_passed = writes && strong && outlasts(now, past);
+    now.passed_observes = now.hides_passed && history_->record(past).is(GlobalRecord::kObserves);
   }
   if (!writes) {
     note_read(now, cell, entry);
     return true;
   }
-  if (now.hides_passed && past == now.passed) return false;
-  cell.write = entry;
+  const bool keeps_no_more = strong && cell.write.keeps_no_more();
+  if (now.hides_passed && past == now.passed && (!keeps_no_more || now.passed_observes)) return false;
+  cell.write = keeps_no_more ? entry.like(cell.write.hides(), true) : entry;
   cell.reads = {};
   sector.written |= mask;
   return true;
 }
 
 /// Whether a write that a strong one replaces matters to accesses that come after that: if it is a weak one, to other
-/// strong ones; else to those who know of the new one only.
+/// strong ones; else to those who know of the new one only. One that has observed what came before ends that.
 bool GlobalMemoryCheck::outlasts(const Present& now, uint32_t past) const {
   const GlobalRecord& record = history_->record(past);
   if (!history_->is_of_current_work(record.cluster)) return false;
-  if (!record.is(GlobalRecord::kStrong)) return true;
+  if (!record.is(GlobalRecord::kStrong) || record.is(GlobalRecord::kObserves)) return true;
   const Answer* const answer = find_answer(now, past);
   return answer == nullptr || !answer->is_ordered;
 }
@@ -288,24 +291,24 @@ bool GlobalMemoryCheck::outlasts(const Present& now, uint32_t past) const {
 GlobalEntry GlobalMemoryCheck::replacing(Present& now, const GlobalCell& cell, uint64_t address, uint32_t bytes,
                                          GlobalEntry entry) {
   const uint32_t past = cell.write.record();
-  if (!now.record.is(GlobalRecord::kStrong)) {
+  const bool was_observed = past != 0 && history_->record(past).is(GlobalRecord::kObserves);
+  if (!now.record.is(GlobalRecord::kStrong) || was_observed) {
     if (cell.write.hides()) hidden_.drop(address);
     return entry;
   }
-  bool hides = cell.write.hides();
-  if (past != 0 && past != now.number && outlasts(now, past)) {
-    const GlobalRecord& record = history_->record(past);
-    const bool same_lanes = record.is(GlobalRecord::kStrong) && record.cluster == now.state.number &&
-                            record.agent == now.warp && record.lanes == now.record.lanes &&
-                            cell.write.has_pattern_of(entry) && !record.is(GlobalRecord::kBulkStore);
-    const bool observes = record.is(GlobalRecord::kObserves);
-    if (!same_lanes || observes) {
-      const LaneMask lanes = cell.write.lanes_of(0, bytes, record.lanes);
-      hides |= hidden_.add(address, {cell.write.that_hides(false), record.cluster, record.agent, lanes,
-                                     static_cast<uint8_t>(bytes), observes});
-    }
-  }
-  return entry.that_hides(hides);
+  entry = entry.like(cell.write.hides(), cell.write.keeps_no_more());
+  if (past == 0 || past == now.number || entry.keeps_no_more() || !outlasts(now, past)) return entry;
+  const GlobalRecord& record = history_->record(past);
+  const bool strong = record.is(GlobalRecord::kStrong);
+  const bool same_lanes = strong && record.cluster == now.state.number && record.agent == now.warp &&
+                          record.lanes == now.record.lanes && cell.write.has_pattern_of(entry) &&
+                          !record.is(GlobalRecord::kBulkStore);
+  if (same_lanes) return entry;
+  const LaneMask lanes = cell.write.lanes_of(0, bytes, record.lanes);
+  return hidden_.add(
+      address,
+      {cell.write.like(false, false), record.cluster, record.agent, lanes, static_cast<uint8_t>(bytes), strong},
+      cell.write, entry);
 }
 
 /// Whether an access cannot race with a past write, and needs no fence after it.
@@ -412,13 +415,17 @@ void GlobalMemoryCheck::check_cell(Present& now, GlobalAllocation& allocation, G
   const uint64_t address = allocation.address + offset;
   hold_against(now, allocation, cell, cell.write, offset, bytes, entry);
   if (cell.write.hides()) {
-    bool is_any_kept = false;
+    bool is_any_open = false;
     hidden_.for_each(address, bytes, [&](GlobalEntry past, const HiddenWrite&) {
       if (past.record() < history_->first_record()) return;
-      is_any_kept = true;
       hold_against(now, allocation, cell, past, offset, bytes, entry);
+      is_any_open = is_any_open || now.record.is(GlobalRecord::kStrong) || !knows_all(now, past.record());
     });
-    cell.write = cell.write.that_hides(is_any_kept);  // those of an earlier launch are forgotten
+    // Those of an earlier launch are forgotten, and those that all know make room for later ones.
+    if (!is_any_open) {
+      hidden_.drop(address);
+      cell.write = cell.write.like(false, false);
+    }
   }
   const uint32_t mask = bytes == kSectorBytes ? ~0u : ((1u << bytes) - 1) << offset % kSectorBytes;
   if (now.record.is(GlobalRecord::kWrites)) {
@@ -477,8 +484,7 @@ void GlobalMemoryCheck::hold_against(Present& now, GlobalAllocation& allocation,
     return;
   }
   if (record.is(GlobalRecord::kStrong) && record.is(GlobalRecord::kWrites) &&
-      (has_observed(now, cell, racing) ||
-       has_observed_later(now, cell, past, allocation.address + offset, bytes, racing))) {
+      (has_observed(now, cell, racing) || has_observed_later(now, cell, past, racing))) {
     return;
   }
   report_race(now, allocation, record, past_racing, racing, offset, bytes);

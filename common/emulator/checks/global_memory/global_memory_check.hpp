@@ -141,7 +141,8 @@ class GlobalMemoryCheck final : public MemoryCheck {
     // Cells of an access mostly have the same past: the last that it passed, and the last read that was asked about.
     uint32_t passed = 0, asked = 0;
     bool is_asked_known = false;
-    bool hides_passed = false;  ///< a strong write must keep `passed`
+    bool hides_passed = false;     ///< a strong write must keep `passed`, or end what is kept
+    bool passed_observes = false;  ///< the latter
   };
 
   State& state_of(ClusterRecord& cluster);
@@ -181,8 +182,7 @@ class GlobalMemoryCheck final : public MemoryCheck {
   void hold_against(Present& now, GlobalAllocation& allocation, const GlobalCell& cell, GlobalEntry past,
                     uint64_t offset, uint32_t bytes, GlobalEntry entry);
   bool has_observed(Present& now, const GlobalCell& cell, machine::LaneMask lanes);
-  bool has_observed_later(Present& now, const GlobalCell& cell, GlobalEntry past, uint64_t address, uint32_t bytes,
-                          machine::LaneMask lanes);
+  bool has_observed_later(Present& now, const GlobalCell& cell, GlobalEntry past, machine::LaneMask lanes);
   bool has_read_before(const Present& now, const GlobalCell& cell, machine::LaneMask lanes) const;
   /// Finds out which answers hold for an access.
   static void begin_access(Present& now);

@@ -145,26 +145,15 @@ bool GlobalMemoryCheck::has_observed(Present& now, const GlobalCell& cell, LaneM
   });
 }
 
-/// Whether some of these lanes, or threads that they know, have looked at what an atomic of the bytes returned that
-/// came after a past write of them.
-bool GlobalMemoryCheck::has_observed_later(Present& now, const GlobalCell& cell, GlobalEntry past, uint64_t address,
-                                           uint32_t bytes, LaneMask lanes) {
-  if (!cell.write.hides() || cell.write.record() == past.record()) return false;
-  bool is_later = false, observed = false;
-  const auto look_at = [&](GlobalEntry entry) {
-    if (is_later && !observed && entry.record() >= history_->first_record()) {
-      const GlobalRecord& record = history_->record(entry.record());
-      if (record.is(GlobalRecord::kObserves)) {
-        const LaneMask observers = entry.lanes_of(0, 1, record.lanes);
-        const bool own = record.cluster == now.state.number && record.agent == now.warp && (lanes & ~observers) == 0;
-        observed = own || knows(now, record, observers & (~observers + 1), lanes);
-      }
-    }
-    is_later = is_later || entry.record() == past.record();
-  };
-  hidden_.for_each(address, bytes, [&](GlobalEntry entry, const HiddenWrite&) { look_at(entry); });
-  look_at(cell.write);
-  return observed;
+/// Whether some of these lanes, or threads that they know, have looked at what the last atomic of the bytes returned,
+/// which came after a past write of them.
+bool GlobalMemoryCheck::has_observed_later(Present& now, const GlobalCell& cell, GlobalEntry past, LaneMask lanes) {
+  if (cell.write.record() == past.record()) return false;
+  const GlobalRecord& record = history_->record(cell.write.record());
+  if (!record.is(GlobalRecord::kObserves)) return false;
+  const LaneMask observers = cell.write.lanes_of(0, 1, record.lanes);
+  const bool own = record.cluster == now.state.number && record.agent == now.warp && (lanes & ~observers) == 0;
+  return own || knows(now, record, observers & (~observers + 1), lanes);
 }
 
 bool GlobalMemoryCheck::has_read_before(const Present& now, const GlobalCell& cell, LaneMask lanes) const {

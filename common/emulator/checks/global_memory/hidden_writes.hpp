@@ -2,15 +2,16 @@
 //
 // Strong writes, such as atomics, need no order among each other, but a weak access must come after all of them: the
 // last block of a reduction must know of each addition, not of the last one alone. A strong write must in turn come
-// after a weak one that set the bytes, though another strong write is between. What is kept of a place is bounded:
-// the latest few writes of each warp, some of other clusters than the last one's among them.
+// after a weak one that set the bytes, though another strong write is between. The first few of each place are kept:
+// where all blocks do the same, those of the first ones show what is missing. An atomic whose old value the program
+// looks at has seen what came before, as a ticket has: it is not kept, and ends what is.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
-#include <vector>
 
 #include "emulator/checks/global_memory/sector_parts.hpp"
 
@@ -22,40 +23,37 @@ struct HiddenWrite {
   uint32_t cluster = 0, agent = 0;  ///< of its record
   machine::LaneMask lanes = 0;
   uint8_t bytes = 0;
-  bool observes = false;  ///< GlobalRecord::kObserves
+  bool strong = false;
 };
 
 /// Those of one launch.
 class HiddenWrites {
  public:
-  /// Adds a write of the `write.bytes` bytes from an address on. Returns whether something is kept of them.
-  bool add(uint64_t address, const HiddenWrite& write) {
-    std::vector<HiddenWrite>& kept = places_[address];
-    const auto is_replaced = [&](const HiddenWrite& past) {
+  /// Takes a write of the `write.bytes` bytes from an address on.
+  /// @param replaced  the entry of the cell so far
+  /// @param entry     the one that replaces it
+  /// Returns that, with what it says about writes behind it.
+  GlobalEntry add(uint64_t address, const HiddenWrite& write, GlobalEntry replaced, GlobalEntry entry) {
+    if (places_.size() >= kMostPlaces && !replaced.hides()) return entry.like(false, true);
+    Kept& kept = places_[address];
+    const auto end = kept.writes.begin() + kept.count;
+    const auto same = std::find_if(kept.writes.begin(), end, [&](const HiddenWrite& past) {
       return past.cluster == write.cluster && past.agent == write.agent && past.bytes == write.bytes &&
-             (past.lanes & ~write.lanes) == 0 && past.observes == write.observes;
-    };
-    const auto replaced = std::find_if(kept.begin(), kept.end(), is_replaced);
-    if (replaced != kept.end()) {
-      kept.erase(replaced);
-      --count_;
-    } else if (kept.size() == kMostOfPlace) {
-      drop_one(kept, write.cluster);
+             (past.lanes & ~write.lanes) == 0 && past.strong == write.strong;
+    });
+    if (same != end) {
+      *same = write;
+    } else if (kept.count < kept.writes.size()) {
+      kept.writes[kept.count++] = write;
     }
-    if (count_ == kMost) return !kept.empty();
-    kept.push_back(write);
-    ++count_;
-    return true;
+    const bool all_strong =
+        std::all_of(kept.writes.begin(), kept.writes.end(), [](const HiddenWrite& each) { return each.strong; });
+    return entry.like(true, kept.count == kept.writes.size() && all_strong);
   }
   /// Forgets what is kept of the bytes from an address on.
-  void drop(uint64_t address) {
-    const auto found = places_.find(address);
-    if (found == places_.end()) return;
-    count_ -= found->second.size();
-    places_.erase(found);
-  }
-  /// Calls `visit(entry, write)` for what is kept of the bytes of a cell, in the order of the writes; `entry` is the
-  /// write as the cell sees it. The cell may be a part of what the writes were noted for.
+  void drop(uint64_t address) { places_.erase(address); }
+  /// Calls `visit(entry, write)` for what is kept of the bytes of a cell; `entry` is the write as the cell sees it. The
+  /// cell may be a part of what the writes were noted for.
   template <typename Visit>
   void for_each(uint64_t address, uint32_t bytes, Visit&& visit) const {
     if (places_.empty()) return;
@@ -65,7 +63,8 @@ class HiddenWrites {
       const auto found = base == last ? places_.end() : places_.find(base);
       last = base;
       if (found == places_.end()) continue;
-      for (const HiddenWrite& write : found->second) {
+      for (uint32_t i = 0; i < found->second.count; ++i) {
+        const HiddenWrite& write = found->second.writes[i];
         if (base + write.bytes <= address || address + bytes <= base) continue;
         visit(write.entry.moved(static_cast<uint32_t>(address - base)), write);
       }
@@ -73,18 +72,13 @@ class HiddenWrites {
   }
 
  private:
-  static constexpr size_t kMostOfPlace = 8, kMost = size_t{1} << 21;
+  static constexpr size_t kMostPlaces = size_t{1} << 18;
+  struct Kept {
+    std::array<HiddenWrite, 4> writes;
+    uint32_t count = 0;
+  };
 
-  /// The oldest write of the cluster that writes now, if it has half of the room; else the oldest of all. What somebody
-  /// has observed goes before its observation.
-  static void drop_one(std::vector<HiddenWrite>& kept, uint32_t cluster) {
-    const auto is_own = [&](const HiddenWrite& each) { return each.cluster == cluster && !each.observes; };
-    const bool has_half = std::count_if(kept.begin(), kept.end(), is_own) * 2 >= static_cast<long>(kMostOfPlace);
-    kept.erase(has_half ? std::find_if(kept.begin(), kept.end(), is_own) : kept.begin());
-  }
-
-  std::unordered_map<uint64_t, std::vector<HiddenWrite>> places_;
-  size_t count_ = 0;
+  std::unordered_map<uint64_t, Kept> places_;
 };
 
 }  // namespace stagecraft::emulator::checks

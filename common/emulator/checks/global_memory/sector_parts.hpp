@@ -33,14 +33,17 @@ class GlobalEntry {
   /// log2 of the bytes of each lane, which follow each other; or kTogether: all lanes of the record.
   uint8_t width() const { return static_cast<uint8_t>(bits_ >> kWidthShift); }
   /// The number of the cell's first byte among that lane's bytes.
-  uint16_t first_byte() const { return static_cast<uint16_t>((bits_ & ~kHides) >> kFirstByteShift); }
+  uint16_t first_byte() const { return static_cast<uint16_t>((bits_ & ~kFlags) >> kFirstByteShift); }
   /// Whether both say that the same lane accessed each byte.
-  bool has_pattern_of(GlobalEntry other) const { return ((bits_ ^ other.bits_) & ~kHides) >> kLaneShift == 0; }
-  /// Whether it is a strong write in whose place others stood that matter still (hidden_writes.hpp).
+  bool has_pattern_of(GlobalEntry other) const { return ((bits_ ^ other.bits_) & ~kFlags) >> kLaneShift == 0; }
+  /// Whether it is a strong write in whose place others were that matter still (hidden_writes.hpp).
   bool hides() const { return (bits_ & kHides) != 0; }
-  GlobalEntry that_hides(bool hides) const {
+  /// Whether no more of them are kept, and a strong write need not be held against those that are.
+  bool keeps_no_more() const { return (bits_ & kFull) != 0; }
+  /// The same access, with other answers to these two.
+  GlobalEntry like(bool hides, bool keeps_no_more) const {
     GlobalEntry entry = *this;
-    entry.bits_ = hides ? bits_ | kHides : bits_ & ~kHides;
+    entry.bits_ = (bits_ & ~kFlags) | (hides ? kHides : 0) | (keeps_no_more ? kFull : 0);
     return entry;
   }
 
@@ -50,7 +53,7 @@ class GlobalEntry {
     const uint32_t at = first_byte() + bytes;
     return GlobalEntry{record(), static_cast<uint8_t>(lane() + (at >> width())), width(),
                        static_cast<uint16_t>(at & ((1u << width()) - 1))}
-        .that_hides(hides());
+        .like(hides(), keeps_no_more());
   }
   /// The lanes that accessed some bytes of the cell.
   /// @param all  those of the record
@@ -63,7 +66,7 @@ class GlobalEntry {
 
  private:
   static constexpr uint32_t kLaneShift = 32, kWidthShift = 40, kFirstByteShift = 48;
-  static constexpr uint64_t kHides = uint64_t{1} << 63;
+  static constexpr uint64_t kHides = uint64_t{1} << 63, kFull = uint64_t{1} << 62, kFlags = kHides | kFull;
 
   uint64_t bits_ = uint64_t{kTogether} << kWidthShift;
 };
