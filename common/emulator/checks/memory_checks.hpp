@@ -41,6 +41,11 @@ class MemoryChecks final : public machine::Observer {
     if (cluster == nullptr) return;
     for_each_check([&](auto& check) { check.cluster_stuck(*cluster); });
   }
+  void cluster_repeated(const machine::Cluster& repeated, machine::Diagnostic& report) override {
+    ClusterRecord* cluster = record_.find(repeated);
+    if (cluster == nullptr) return;
+    for_each_check([&](auto& check) { check.cluster_repeated(*cluster, report); });
+  }
 
   void barrier_changed(const machine::BarrierEvent& event) override {
     ClusterRecord* cluster = record_.find(*event.block->cluster);

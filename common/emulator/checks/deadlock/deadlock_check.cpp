@@ -67,7 +67,7 @@ void DeadlockCheck::cluster_repeated(const Cluster& cluster, machine::Diagnostic
         if (!machine::continues_alone(*fragment)) continue;
         const machine::Place place = place_of(*fragment);
         if (looping++ == 0) {
-          report.place = place;
+          if (!report.place.has_warp) report.place = place;
         } else if (looping <= kMostPlaces) {
           report.details.push_back(fmt::format("so does block ({},{},{}) warp {}{}", place.block_x, place.block_y,
                                                place.block_z, place.warp,
@@ -80,7 +80,9 @@ void DeadlockCheck::cluster_repeated(const Cluster& cluster, machine::Diagnostic
   const Sleepers sleepers(cluster, histories_);
   for (const Explanation& each : explain(sleepers)) report.details.push_back(describe_group(*each.group));
   report.details.push_back("no thread that still runs does anything that could end it");
-  report.likely_cause = "the loop polls memory or barriers that nobody will change any more";
+  if (report.likely_cause.empty()) {
+    report.likely_cause = "the loop polls memory or barriers that nobody will change any more";
+  }
 }
 
 }  // namespace stagecraft::emulator::checks

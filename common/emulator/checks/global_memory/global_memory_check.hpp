@@ -40,6 +40,7 @@ class GlobalMemoryCheck final : public MemoryCheck {
 
   void cluster_started(ClusterRecord& cluster) override;
   void cluster_finished(ClusterRecord& cluster) override;
+  void cluster_repeated(ClusterRecord& cluster, machine::Diagnostic& report) override;
   void memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) override;
   void operation_issued(ClusterRecord& cluster, const IssuedOperation& issued) override;
   void group_changed(ClusterRecord& cluster, const machine::GroupEvent& event) override;
@@ -223,6 +224,7 @@ class GlobalMemoryCheck final : public MemoryCheck {
                    machine::LaneMask lanes, uint64_t offset, uint32_t bytes);
   std::string reason(Present& now, const GlobalRecord& past, machine::LaneMask past_lanes, machine::LaneMask lanes,
                      std::string& cause);
+  void note_polled(const ClusterRecord& cluster, const AcquireNote& read, machine::Diagnostic& report);
   // ---- Why releases and acquires do not order two accesses (global_handover.cpp) ----
   /// What was found, and what to try.
   struct Handover {

@@ -80,8 +80,8 @@ void GlobalMemoryCheck::synchronise(Present& now) {
   const bool acquires = event.order == AccessOrder::acquire || event.order == AccessOrder::acquire_release;
   const bool reads = event.kind != AccessKind::write, writes = event.kind != AccessKind::read;
   if (reads) {
-    warp.acquires.add(
-        {event.global[machine::first_lane(event.lanes)], now.pc, event.lanes, now.record.time, ++handovers_});
+    warp.acquires.add({event.global[machine::first_lane(event.lanes)], now.pc, event.lanes, now.record.time,
+                       ++handovers_, event.bytes});
   }
   if (locations_.empty() && !(writes && (releases || warp.fenced.is_set()))) return;
   const uint32_t rank = now.warp / now.order.warps_per_block();

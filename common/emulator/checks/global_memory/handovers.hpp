@@ -78,6 +78,7 @@ struct AcquireNote {
   machine::LaneMask lanes = 0;
   Time time = 0;
   uint64_t number = 0;
+  uint32_t bytes = 0;
 };
 
 /// The latest of each of the few instructions by which a warp reads so.

@@ -28,6 +28,8 @@ class MemoryCheck {
   virtual void block_finished(ClusterRecord&, const machine::Block&) {}
   /// Nothing in the cluster can continue.
   virtual void cluster_stuck(ClusterRecord&) {}
+  /// Its threads repeat themselves for ever, as the report says.
+  virtual void cluster_repeated(ClusterRecord&, machine::Diagnostic&) {}
 
   /// An mbarrier has changed, or was waited for. Only here the record has not taken note of the event yet: what a
   /// thread does at a barrier is judged by what it knew before. In all other hooks the record knows the event.
