@@ -274,7 +274,8 @@ class GlobalMemoryCheck final : public MemoryCheck {
   std::unordered_map<uint32_t, ClusterRecord*> running_;    ///< by number of the cluster
   std::unordered_map<uint32_t, ProxyFences> proxy_fences_;  ///< by number of the cluster
   std::unordered_set<uint64_t> acquired_maps_;              ///< tensor maps that some thread of the grid has acquired
-  std::unordered_set<uint64_t> reported_;                   ///< past site, pc and what it is
+  /// By past site, pc and what it is: one more than how strong an order the reported pair needs.
+  std::unordered_map<uint64_t, uint32_t> reported_;
 };
 
 }  // namespace stagecraft::emulator::checks

@@ -46,6 +46,8 @@ uint64_t key_of(uint32_t past_site, uint32_t pc, Flaw flaw) {
   return uint64_t{past_site} << 34 | uint64_t{pc} << 2 | static_cast<uint64_t>(flaw);
 }
 
+constexpr uint32_t kReported = 0xff;  ///< as strong as can be (GlobalMemoryCheck::reported_)
+
 bool is_some_written(GlobalShadow& shadow, GlobalAllocation& allocation, uint64_t begin, uint64_t bytes) {
   const uint64_t end = std::min(begin + bytes, allocation.size);
   while (begin < end) {
@@ -185,10 +187,19 @@ void GlobalMemoryCheck::report_race(Present& now, GlobalAllocation& allocation, 
                      now.event->kind == machine::AccessKind::write && changed_nothing(*now.event, lanes);
   const bool same_instruction = past.site == now.record.site;
   const bool tolerated = agree && same_instruction;
-  if (!reported_.insert(key_of(past.site, now.pc, tolerated ? Flaw::equal_values : Flaw::race)).second) return;
+  // The pair is reported, of several at two lines, that needs the strongest order.
+  const uint32_t warps = now.order.warps_per_block();
+  const bool same_cluster = past.cluster == now.state.number;
+  const bool same_block = same_cluster && past.agent / warps == now.warp / warps;
+  const bool by_operation = past.is(GlobalRecord::kAsync) || past.is(GlobalRecord::kBulkStore) || now.event == nullptr;
+  const uint32_t strength = by_operation ? 4 : !same_cluster ? 3 : !same_block ? 2 : past.agent != now.warp ? 1 : 0;
+  uint32_t& reported = reported_[key_of(past.site, now.pc, tolerated ? Flaw::equal_values : Flaw::race)];
+  if (reported > strength) return;
+  reported = strength + 1;
   const std::string& past_line = history_->site(past.site).line;
-  const auto identity = findings_.claim(
-      fmt::format("race in global memory{} with {}", tolerated ? " of equal values" : "", past_line), now.pc, now.pc);
+  const auto identity = findings_.claim_pair(
+      fmt::format("race in global memory{} with {}", tolerated ? " of equal values" : "", past_line), now.pc, now.pc,
+      strength);
   if (!identity) return;
   const bool writes = now.record.is(GlobalRecord::kWrites);
   const std::string what = GlobalHistory::spell_bytes(allocation, offset, bytes);
@@ -214,7 +225,7 @@ void GlobalMemoryCheck::check_proxy(Present& now, GlobalAllocation& allocation, 
   const bool of_this_launch = work == history_->current_work();
   if (reported_.contains(key_of(past.site, now.pc, Flaw::race))) return;
   if (is_fenced(now, past, past_lanes)) return;
-  reported_.insert(key_of(past.site, now.pc, Flaw::race));
+  reported_[key_of(past.site, now.pc, Flaw::race)] = kReported;
   const auto identity = findings_.claim(
       fmt::format("missing proxy fence in global memory after {}", history_->site(past.site).line), now.pc, now.pc);
   if (!identity) return;
@@ -311,7 +322,9 @@ void GlobalMemoryCheck::check_written(Present& now, GlobalAllocation& allocation
   const bool tolerated = !first;
   if (tolerated) first = first_tolerated;
   if (!first) return;
-  if (!reported_.insert(key_of(0, now.pc, tolerated ? Flaw::partly_unwritten : Flaw::unwritten)).second) return;
+  if (!reported_.emplace(key_of(0, now.pc, tolerated ? Flaw::partly_unwritten : Flaw::unwritten), kReported).second) {
+    return;
+  }
   const auto identity = findings_.claim(tolerated ? "partly uninitialised read" : "uninitialised read", now.pc, now.pc);
   if (!identity) return;
   const LaneMask lanes = entry.lanes_of(0, bytes, now.record.lanes);

@@ -122,7 +122,13 @@ uint32_t HistoryCheck::write(uint32_t rank, Cells& cells, const PresentAccess& n
     return access.agent != PastAccess::kNobody && (!order_.knows_of_all(access, *now.known) || outlasts(access));
   };
   bool racing = races(rank, before.write, cells, now);
-  for (size_t i = 0; i < before.reads.size() && !racing; ++i) racing = races(rank, before.reads[i], cells, now);
+  // Other warps may race too, and need a stronger barrier than the lanes of one.
+  bool across_warps = racing && before.write.agent != now.record.agent;
+  for (size_t i = 0; i < before.reads.size() && !across_warps; ++i) {
+    if (!races(rank, before.reads[i], cells, now)) continue;
+    racing = true;
+    across_warps = before.reads[i].agent != now.record.agent;
+  }
   if (!now.record.strong() ||
       (!matters(before.write) && std::none_of(before.reads.begin(), before.reads.end(), matters))) {
     if (begun == Outcomes::kNone) begun = shadow.begin(cells, now.record);

@@ -46,11 +46,17 @@ void RaceReport::race(const ClusterRecord& cluster, const PastAccess& before, co
   const bool same_value = agree && must_agree(cluster.kernel(), before.pc(), now.record.pc());
   findings_.note_race(before.pc(), now.record.pc());
   const bool is_in_warpgroup = now.together != nullptr && cluster.order().knows_of_all(before, *now.together);
+  const uint32_t warps = cluster.order().warps_per_block();
+  const bool same_block = before.agent / warps == now.warp / warps;
+  const uint32_t strength = before.is_asynchronous() || now.record.is_asynchronous() ? 3
+                            : before.agent == now.warp                               ? 0
+                            : same_block                                             ? 1
+                                                                                     : 2;
   // What the chip tolerates must not hide a race of other threads on the same two lines.
   const auto identity = findings_.claim_pair(same_value        ? "race of equal values"
                                              : is_in_warpgroup ? "race in a warpgroup"
                                                                : "race",
-                                             before.pc(), now.record.pc());
+                                             before.pc(), now.record.pc(), strength);
   if (!identity) return;
   const machine::Kernel& kernel = cluster.kernel();
   Diagnostic finding;

@@ -20,23 +20,33 @@ void FindingLog::start(const machine::Kernel& kernel) {
 
 std::optional<std::string> FindingLog::claim(std::string_view kind, uint32_t before_pc, uint32_t now_pc) {
   if (!ask(kind, before_pc, now_pc)) return std::nullopt;
-  return claim(fmt::format("{}: {}, then {}", kind, line(before_pc), line(now_pc)));
+  return claim_identity(fmt::format("{}: {}, then {}", kind, line(before_pc), line(now_pc)));
 }
 
-std::optional<std::string> FindingLog::claim_pair(std::string_view kind, uint32_t one_pc, uint32_t other_pc) {
-  if (!ask(kind, one_pc, other_pc)) return std::nullopt;
+std::optional<std::string> FindingLog::claim_pair(std::string_view kind, uint32_t one_pc, uint32_t other_pc,
+                                                  uint32_t strength) {
+  if (!ask(kind, one_pc, other_pc, strength)) return std::nullopt;
   std::string one = line(one_pc), other = line(other_pc);
   if (other < one) std::swap(one, other);
-  return claim(fmt::format("{}: {} and {}", kind, one, other));
+  return claim_identity(fmt::format("{}: {} and {}", kind, one, other), strength);
 }
 
 std::optional<std::string> FindingLog::claim(std::string_view kind, uint32_t pc) {
   if (!ask(kind, pc, pc)) return std::nullopt;
-  return claim(fmt::format("{}: instruction {}", kind, pc));
+  return claim_identity(fmt::format("{}: instruction {}", kind, pc));
 }
 
 size_t FindingLog::add(machine::Cycle at, std::string identity, machine::Diagnostic finding) {
   finding.identity = std::move(identity);
+  if (std::exchange(replaces_, false)) {
+    const auto weaker = std::find_if(findings_.begin(), findings_.end(), [&](const machine::Finding& each) {
+      return each.diagnostic.identity == finding.identity;
+    });
+    if (weaker != findings_.end()) {
+      weaker->diagnostic = std::move(finding);
+      return static_cast<size_t>(weaker - findings_.begin());
+    }
+  }
   findings_.push_back({std::move(finding), at, {}});
   return findings_.size() - 1;
 }
@@ -66,8 +76,11 @@ std::vector<machine::Finding> FindingLog::take() {
   return taken;
 }
 
-bool FindingLog::ask(std::string_view kind, uint32_t before_pc, uint32_t now_pc) {
-  return asked_.emplace(before_pc, now_pc, kind).second;
+bool FindingLog::ask(std::string_view kind, uint32_t before_pc, uint32_t now_pc, uint32_t strength) {
+  uint32_t& least = asked_[{before_pc, now_pc, std::string(kind)}];
+  if (strength < least) return false;
+  least = strength + 1;
+  return true;
 }
 
 std::string FindingLog::line(uint32_t pc) const {
@@ -75,8 +88,11 @@ std::string FindingLog::line(uint32_t pc) const {
   return source.empty() ? std::to_string(pc) : source;
 }
 
-std::optional<std::string> FindingLog::claim(std::string identity) {
-  if (findings_.size() >= machine::kMostFindings || !claimed_.insert(identity).second) return std::nullopt;
+std::optional<std::string> FindingLog::claim_identity(std::string identity, uint32_t strength) {
+  const auto found = claimed_.find(identity);
+  replaces_ = found != claimed_.end() && found->second < strength;
+  if (found != claimed_.end() ? !replaces_ : findings_.size() >= machine::kMostFindings) return std::nullopt;
+  claimed_[identity] = strength;
   return identity;
 }
 

@@ -31,13 +31,16 @@ class FindingLog {
   /// Returns the identity of a finding of this kind between two instructions, to be passed to `add`. Nothing when it
   /// was claimed before, or when there are enough findings.
   std::optional<std::string> claim(std::string_view kind, uint32_t before_pc, uint32_t now_pc);
-  /// Does the same where it does not matter which of the two comes first.
-  std::optional<std::string> claim_pair(std::string_view kind, uint32_t one_pc, uint32_t other_pc);
+  /// Does the same where it does not matter which of the two comes first. Among pairs of threads at the same two
+  /// instructions the one is reported that needs the strongest barrier: a higher `strength` claims again what a lower
+  /// one has claimed, and `add` then replaces that finding.
+  std::optional<std::string> claim_pair(std::string_view kind, uint32_t one_pc, uint32_t other_pc,
+                                        uint32_t strength = 0);
   /// Does the same for one instruction, even if others are on the same line.
   std::optional<std::string> claim(std::string_view kind, uint32_t pc);
 
   /// Does the same for a kind that is reported once for each grid.
-  std::optional<std::string> claim_kind(std::string kind) { return claim(std::move(kind)); }
+  std::optional<std::string> claim_kind(std::string kind) { return claim_identity(std::move(kind)); }
 
   /// Adds a finding that was claimed, made at virtual time `at`. Returns its number.
   size_t add(machine::Cycle at, std::string identity, machine::Diagnostic finding);
@@ -60,13 +63,15 @@ class FindingLog {
 
  private:
   /// Returns false when this has been asked before. It saves the search for source lines, which takes long.
-  bool ask(std::string_view kind, uint32_t before_pc, uint32_t now_pc);
+  bool ask(std::string_view kind, uint32_t before_pc, uint32_t now_pc, uint32_t strength = 0);
   std::string line(uint32_t pc) const;
-  std::optional<std::string> claim(std::string identity);
+  std::optional<std::string> claim_identity(std::string identity, uint32_t strength = 0);
 
   const machine::Kernel* kernel_ = nullptr;
-  std::set<std::tuple<uint32_t, uint32_t, std::string>> asked_;  ///< instructions and kind
-  std::set<std::string> claimed_;
+  /// Instructions and kind, and one more than the greatest strength so far.
+  std::map<std::tuple<uint32_t, uint32_t, std::string>, uint32_t> asked_;
+  std::map<std::string, uint32_t> claimed_;  ///< and their strength
+  bool replaces_ = false;                    ///< what was claimed last had been claimed before
   std::vector<machine::Finding> findings_;
   std::set<uint32_t> racing_;              ///< instructions
   std::map<size_t, uint32_t> suspicions_;  ///< findings that a race would explain: their instructions, by number

@@ -19,6 +19,15 @@ TEST_F(RaceTest, FindsAMissingSyncthreads) {
   expect_silence(run(exchange(32, "bar.sync 0;")));
 }
 
+TEST_F(RaceTest, TellsThePairThatNeedsTheStrongestBarrier) {
+  // Lanes of the writer's own warp race too.
+  const std::string body = "ld.shared.u32 %r1, [tile];\n@%first st.shared.u32 [tile], 1;\n";
+  expect_one(run("@%first st.shared.u32 [tile], 0;\nbar.sync 0;\n" + body, {.threads = 128}), "race",
+             {"f.cu:3", "f.cu:4", "there is no __syncthreads() or other barrier"});
+  expect_one(run("@%first st.shared.u32 [tile], 0;\nbar.sync 0;\n" + body, {.threads = 32}), "race",
+             {"f.cu:3", "f.cu:4", "__syncwarp()"});
+}
+
 TEST_F(RaceTest, DoesNotTakeASyncOfTheWarpForOneOfTheBlock) {
   expect_one(run(exchange(32, "bar.warp.sync 0xffffffff;")), "race", {"f.cu:6", "f.cu:1"});
 }
