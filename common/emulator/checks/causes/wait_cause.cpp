@@ -163,7 +163,18 @@ std::string WaitCause::by_relaxed(const ConflictSide& first, const ConflictSide&
     if (note.time < first.time || wait == nullptr || wait->phases <= note.phase) continue;
     if (note.relaxed || wait->relaxed) return spell_relaxed(note.barrier, note.pc, *wait);
   }
-  return {};
+  return first.operation == nullptr ? relaxed_of_cluster(first.warp, first.time, second.warp, first.what)
+                                    : std::string();
+}
+
+std::string WaitCause::relaxed_of_cluster(uint32_t first, Time time, uint32_t second, const char* what) const {
+  const MeetingNote& arrival = order_.warp(first).relaxed_arrival;
+  if (arrival.time <= time || order_.warp(second).cluster_passed <= arrival.phase) return {};
+  return fmt::format(
+      "the barrier of the cluster between the two is relaxed: the barrier.cluster.arrive{} after the {} orders no "
+      "memory. "
+      "Use barrier.cluster.arrive without .relaxed (cluster.sync()), or a fence.acq_rel.cluster before it",
+      line(arrival.pc), what);
 }
 
 std::string WaitCause::passed_before_first(const ConflictSide& side) const {

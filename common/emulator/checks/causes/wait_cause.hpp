@@ -57,6 +57,9 @@ class WaitCause {
   /// Where the second's thread has waited for an arrival that the first's warp made after its access, and one of the
   /// two is relaxed; empty: it is not so.
   std::string by_relaxed(const ConflictSide& first, const ConflictSide& second) const;
+  /// Where the warp `first` has arrived at the cluster's barrier after its access, at that time, and `second` has
+  /// passed it since, but the arrival was relaxed; empty: it is not so.
+  std::string relaxed_of_cluster(uint32_t first, Time time, uint32_t second, const char* what) const;
   /// Where the last wait of the second's thread was let pass by one warp, which does there what the first does, and not
   /// by the first's; empty: it is not so.
   /// @param does_alike  whether a warp, by its number in the cluster, accesses memory as the first does

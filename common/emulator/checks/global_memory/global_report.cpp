@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "emulator/checks/causes/wait_cause.hpp"
 #include "emulator/checks/global_memory/global_memory_check.hpp"
 #include "emulator/checks/ordering/wording.hpp"
 #include "emulator/checks/reporting/report.hpp"
@@ -156,6 +157,14 @@ std::string GlobalMemoryCheck::reason(Present& now, const GlobalRecord& past, La
     cause = "follow the relaxed (volatile) read by a __threadfence(), or read with .acquire, before what it guards";
     return fmt::format("nothing orders the two: the flag was read{} without acquire, and no fence has followed",
                        line_of(now.cluster, mine.pc));
+  }
+  if (past.cluster == now.state.number && !past.is(GlobalRecord::kAsync)) {
+    const char* const what = past.is(GlobalRecord::kWrites) ? "write" : "read";
+    const WaitCause waits(findings_, now.cluster);
+    if (std::string relaxed = waits.relaxed_of_cluster(past.agent, past.time, now.warp, what); !relaxed.empty()) {
+      if (cause.empty()) cause = std::move(relaxed);
+      return "nothing orders the two";
+    }
   }
   if (std::optional<Handover> handover = explain_handover(now, past, past_lanes, lane)) {
     if (cause.empty()) cause = std::move(handover->cause);

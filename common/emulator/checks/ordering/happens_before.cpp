@@ -197,7 +197,11 @@ void ClusterOrder::threads_met(const machine::Rendezvous& event) {
       }
       break;
     case RendezvousKind::arrive_relaxed:
-      if (of_cluster) warp.cluster_arrived = meeting.phases + 1;
+      if (of_cluster) {
+        warp.cluster_arrived = meeting.phases + 1;
+        threads_.mark(number);  // what the warp did before has an earlier time
+        warp.relaxed_arrival = {event.number, event.fragment->pc, meeting.phases, warp.time};
+      }
       threads_.release_fenced(number, event.lanes, meeting.open);
       threads_.release_executed(number, event.lanes, true, meeting.open_executed);
       break;

@@ -143,6 +143,7 @@ struct WarpOrder {
   SmallMap<WaitNote> waits;                          ///< by barrier
   AwaitedPhase awaited;                              ///< by the last of these that was for copied bytes
   uint64_t cluster_arrived = 0, cluster_passed = 0;  ///< the last phase of the cluster's barrier, from 1 on
+  MeetingNote relaxed_arrival;                       ///< the last one at the cluster's barrier that orders no memory
   Time cluster_passed_at = 0;                        ///< what the warp does from then on comes after the first
 
   const SharedClock& known(uint32_t lane) const { return known_[alike_ ? 0 : lane]; }

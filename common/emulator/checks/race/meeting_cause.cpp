@@ -32,6 +32,31 @@ std::string RaceCause::in_meetings_without_lane(const PastAccess& before, const 
       describe_lanes(meeting), before.writes() ? "write" : "read", describe_lanes(others));
 }
 
+std::string RaceCause::met_before_read_only(const PastAccess& before, const PresentAccess& now) const {
+  if (before.writes() || !now.record.writes()) return {};
+  const MeetingNote *of_reader = nullptr, *of_writer = nullptr;
+  for (const MeetingNote& one : order_.warp(before.agent).meetings) {
+    // One before which its warp had accessed nothing has time 0.
+    if (one.pc == 0 || one.time >= before.time || (of_reader != nullptr && one.time < of_reader->time)) continue;
+    for (const MeetingNote& other : order_.warp(now.warp).meetings) {
+      if (other.pc == 0 || other.number != one.number || other.phase != one.phase) continue;
+      of_reader = &one;
+      of_writer = &other;
+    }
+  }
+  if (of_reader == nullptr) return {};
+  std::string last_write;
+  cluster_.memory[address_ >> machine::kSharedRankShift].for_each_write(
+      address_ & machine::kSharedOffsetMask, 1, [&](const PastAccess& write, uint32_t) {
+        if (write.agent == now.warp && write.time <= of_writer->time) last_write = line(write.pc());
+      });
+  if (last_write.empty()) return {};
+  return fmt::format(
+      "the last barrier that both came to, barrier {}{}, is between the write before{} and the read: another one is "
+      "missing between the read{} and the next write{}",
+      of_reader->number, line(of_reader->pc), last_write, line(before.pc()), line(now.record.pc()));
+}
+
 std::string RaceCause::met_at_two_lines(const ConflictSide& one, const ConflictSide& other) const {
   const uint32_t warps = order_.warps_per_block();
   if (one.warp / warps != other.warp / warps) return {};

@@ -182,6 +182,7 @@ std::string RaceCause::between_threads(const PastAccess& before, const PresentAc
         "write?",
         later);
   }
+  if (std::string cause = met_before_read_only(before, now); !cause.empty()) return cause;
   if (std::string cause = in_arrival_not_waited_for(before, now); !cause.empty()) return cause;
   if (std::string cause = one_speaks_for_several(before, now); !cause.empty()) return cause;
   const std::string text =

@@ -88,6 +88,9 @@ class RaceCause {
   /// "; the two met last at barrier 0, warp 0 at ring.cu:41 and warp 1 at ring.cu:60: ...": where warps of one block
   /// came to it by different calls; empty: they did not.
   std::string met_at_two_lines(const ConflictSide& one, const ConflictSide& other) const;
+  /// Where the two met last between an earlier write of the same bytes by the second's warp, and the first, a read;
+  /// empty: they did not.
+  std::string met_before_read_only(const PastAccess& before, const PresentAccess& now) const;
   /// "; warp 0 comes to bar.sync at ring.cu:41 after the write, and ...": for a read by a thread that comes to no
   /// barrier of the block any more; empty: that is not so, or not known.
   std::string barrier_left_out(const PastAccess& before, const PresentAccess& now) const;

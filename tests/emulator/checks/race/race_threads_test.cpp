@@ -28,6 +28,40 @@ TEST_F(RaceTest, TellsThePairThatNeedsTheStrongestBarrier) {
              {"f.cu:3", "f.cu:4", "__syncwarp()"});
 }
 
+TEST_F(RaceTest, NamesAnArrivalThatSpeaksForTooFew) {
+  // Warps 0 and 1 write, warp 2 reads.
+  const auto hand_over = [](const std::string& between) {
+    return "@%first mbarrier.init.shared.b64 [bar], 1;\nbar.sync 0;\nsetp.eq.u32 %p2, %warp, 2;\n@%p2 bra WAIT;\n"
+           "st.shared.u32 [%own], %thread;\n" +
+           between + R"(
+@%first mbarrier.arrive.shared.b64 _, [bar];
+bra END;
+WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0;
+@!%p1 bra WAIT;
+ld.shared.u32 %r2, [tile];
+ld.shared.u32 %r2, [tile+128];
+END:
+)";
+  };
+  const Shape shape{.threads = 96};
+  expect_one(
+      run(hand_over("bar.warp.sync 0xffffffff;"), shape), "race",
+      {"f.cu:5", "was let pass by the arrival at f.cu:7 of block (0,0,0) warp 0 [lane 0]", "block (0,0,0) warp 1"});
+  expect_silence(run(hand_over("bar.sync 1, 64;"), shape));
+}
+
+TEST_F(RaceTest, NamesTheLastBarrierWhereTheSecondOfARoundIsMissing) {
+  const auto rounds = [](const std::string& last) {
+    return "mov.u32 %r3, 0;\nAGAIN:\n@%first st.shared.u32 [tile], %r3;\nbar.sync 1, 64;\nld.shared.u32 %r1, "
+           "[tile];\n" +
+           last + "\nadd.u32 %r3, %r3, 1;\nsetp.lt.u32 %p1, %r3, 3;\n@%p1 bra AGAIN;\n";
+  };
+  expect_one(run(rounds("bar.warp.sync 0xffffffff;")), "race",
+             {"the last barrier that both came to, barrier 1 at f.cu:4",
+              "another one is missing between the read at f.cu:5", "the next write at f.cu:3"});
+  expect_silence(run(rounds("bar.sync 0;")));
+}
+
 TEST_F(RaceTest, DoesNotTakeASyncOfTheWarpForOneOfTheBlock) {
   expect_one(run(exchange(32, "bar.warp.sync 0xffffffff;")), "race", {"f.cu:6", "f.cu:1"});
 }
@@ -324,7 +358,9 @@ TEST_F(RaceTest, LooksAcrossTheBlocksOfACluster) {
                      pair));
   expect_one(run(fmt::format(fmt::runtime(body), "bar.sync 0;"), pair), "race", {"f.cu:4", "f.cu:6", "cluster"});
   expect_one(run(fmt::format(fmt::runtime(body), "barrier.cluster.arrive.relaxed; barrier.cluster.wait;"), pair),
-             "race", {"f.cu:4", "f.cu:6"});
+             "race",
+             {"f.cu:4", "f.cu:6", "likely cause: the barrier of the cluster between the two is relaxed",
+              "barrier.cluster.arrive at f.cu:5"});
 }
 
 TEST_F(RaceTest, FindsAnArrivalInAnotherBlockThatReleasesForItsOwnBlockOnly) {
