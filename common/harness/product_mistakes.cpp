@@ -275,6 +275,7 @@ class Search {
     epilogue();
     conversion();
     weights();
+    if (!best_) moved_parts();
     // Where all are 0, whatever misses the matrix fits. Only what explains the right ones, too, says more.
     if ((!best_ || !best_->right_fits) && std::ranges::all_of(sample_, [&](size_t i) { return w_.got[i] == 0; })) {
       best_ = {
@@ -341,6 +342,7 @@ class Search {
       contradicted += agrees && !*agrees;
     }
     const bool right_fits = static_cast<double>(contradicted) <= 0.05 * static_cast<double>(others);
+    if (!right_fits && share(unknown) > 0.05) return;  // neither the right ones nor all wrong ones
     const double score = share(fits) + share(unknown) / 2 + (right_fits ? 0.1 : 0);
     if (!best_ || score > best_->score + 0.01) {
       best_ = {what, score, right_fits};
@@ -618,6 +620,55 @@ class Search {
         const int tile = from[tile_at(r, c)];
         return tile < 0 ? NAN : guess(r, c, tile);
       });
+    }
+  }
+
+  /// Parts of the rows or columns, each of which may have what belongs to any other.
+  void moved_parts() {
+    for (const bool of_rows : {true, false}) {
+      const int size = of_rows ? s_.m : s_.n, tile = of_rows ? s_.tile_m : s_.tile_n;
+      if (!of_rows && columns_ != s_.n) return;
+      for (int part = tile; part >= 8 && !best_; part /= 2) {
+        std::vector<int> from((size + part - 1) / part, -1);
+        std::vector<std::vector<size_t>> in_part(from.size());
+        for (size_t i = 0; i < std::min<size_t>(sample_.size(), 8 * kSample); ++i) {
+          auto& elements = in_part[(of_rows ? row_of(sample_[i]) : column_of(sample_[i])) / part];
+          if (elements.size() < 2 * kLeast) elements.push_back(sample_[i]);
+        }
+        const auto taken_from = [&](int r, int c, int other) {
+          const auto moved = [&](int index) { return other * part + index % part; };
+          const auto sum = [&](int row, int column) {
+            return of_rows ? sum_of(moved(row), column) : sum_of(row, moved(column));
+          };
+          return element_of(sum, r, c);
+        };
+        std::string said;
+        int named = 0;
+        bool all = true;
+        for (int at = 0; at < std::ssize(from) && all; ++at) {
+          const std::vector<size_t>& elements = in_part[at];
+          if (elements.size() < kLeast) from[at] = at;
+          for (int other = 0; other < std::ssize(from) && from[at] < 0; ++other) {
+            const auto agrees = [&](size_t i) {
+              const double value = taken_from(row_of(i), column_of(i), other);
+              return std::abs(w_.got[i] - value) <= w_.allowed(value, row_of(i), column_of(i));
+            };
+            if (std::ranges::all_of(elements, agrees)) from[at] = other;
+          }
+          all = from[at] >= 0;
+          if (!all || from[at] == at || ++named > 3) continue;
+          const auto name = [&](int which) { return number(which * part) + " to " + number((which + 1) * part - 1); };
+          said += (said.empty() ? "" : ", ") + name(at) + " have what belongs to " + name(from[at]);
+        }
+        if (!all) continue;
+        const std::string noun = of_rows ? "rows " : "columns ", operand = of_rows ? "A" : "B";
+        try_sums("of C, " + noun + said + (named > 3 ? " and so on" : "") + ". Which rows of " + operand +
+                     " do the copies bring?",
+                 [&](int r, int c) {
+                   const auto moved = [&](int index) { return from[index / part] * part + index % part; };
+                   return of_rows ? sum_of(moved(r), c) : sum_of(r, moved(c));
+                 });
+      }
     }
   }
 

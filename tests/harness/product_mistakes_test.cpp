@@ -102,6 +102,13 @@ TEST(ProductMistakesTest, NamesRowsAndColumnsThatHaveMoved) {
   expect_said(wrong, ": of C, column c of each tile has what belongs to column (c + 24) % 128");
   wrong.make([&](int r, int c) { return wrong.sum(r, c / 128 * 128 + c % 128 / 32 + c % 32); });
   expect_said(wrong, ": of C, groups of 32 columns are taken 1 apart");
+  wrong.make([&](int r, int c) {
+    const int parts[] = {0, 2, 3, 1};
+    return wrong.sum(r, parts[c / 64] * 64 + c % 64);
+  });
+  expect_said(wrong,
+              ": of C, columns 64 to 127 have what belongs to 128 to 191, 128 to 191 have what belongs to 192 to 255, "
+              "192 to 255 have what belongs to 64 to 127.");
   wrong.make([&](int r, int c) { return wrong.sum(r / 128 * 128 + c % 128, c / 128 * 128 + r % 128); });
   expect_said(wrong, ": each tile of C is transposed");
   wrong.make([&](int r, int c) { return wrong.sum(r, c ^ r % 8 * 4); });
