@@ -29,10 +29,10 @@ std::string name_of(const ClusterRecord& cluster, uint64_t address) {
 }
 
 template <typename Step>
-std::string describe_step(const ClusterRecord& cluster, bool own, const Step& step, const char* does) {
-  const std::string who = own ? spell_thread(cluster, step.warp, step.lanes) : std::string("another cluster");
+std::string describe_step(const ClusterRecord& cluster, const Step& step, const std::string& does) {
   const std::string line = line_of(cluster, step.pc);
-  return fmt::format("{} {}{}", who, does,
+  return fmt::format("block ({},{},{}) warp {} [{}] {}{}", step.block.x, step.block.y, step.block.z,
+                     step.warp % cluster.order().warps_per_block(), describe_lanes(step.lanes), does,
                      line.empty() ? fmt::format(" ({})", cluster.kernel().describe_instruction(step.pc)) : line);
 }
 
@@ -47,7 +47,8 @@ TensorMapCheck::Step TensorMapCheck::step(ClusterRecord& cluster, uint32_t warp,
   // What a warp has done since it last released something has its present time; else others knew it before.
   const WarpOrder& order = cluster.order().warp(warp);
   const Time time = order.accessed ? order.time : order.time - 1;
-  return {states_[cluster].cluster, ++events_, warp, lanes, time, pc};
+  const uint32_t rank = warp / cluster.order().warps_per_block();
+  return {states_[cluster].cluster, cluster.cluster().blocks[rank]->index, warp, lanes, time, pc};
 }
 
 /// Whether some lane knows that some lane has done something. Lanes of one warp do.
@@ -180,8 +181,7 @@ void TensorMapCheck::report_change(ClusterRecord& cluster, uint64_t address, con
   finding.place = place_of(cluster, by.warp, by.lanes, by.pc);
   finding.message = fmt::format("race: changes the tensor map at {} in global memory, which a {} may still read",
                                 name_of(cluster, address), copy.what);
-  finding.details.push_back(
-      describe_step(cluster, true, use, fmt::format("issued the {} through this map", copy.what).c_str()));
+  finding.details.push_back(describe_step(cluster, use, fmt::format("issued the {} through this map", copy.what)));
   finding.details.emplace_back(
       "nothing tells this thread that the copy has ended; until then the engine may read the map");
   const bool loads = copy.completion == machine::AsyncCompletion::mbarrier;
@@ -203,7 +203,7 @@ std::string TensorMapCheck::other_fence(ClusterRecord& cluster, uint64_t address
   const uint64_t number = states_[cluster].cluster;
   for (const Fence& fence : map.acquired) {
     const bool own = fence.cluster == number && fence.warp / order.warps_per_block() == rank;
-    const std::string who = describe_step(cluster, fence.cluster == number, fence, "acquires this map");
+    const std::string who = describe_step(cluster, fence, "acquires this map");
     if (!own) return fmt::format("{}, but in another block: a thread of each block that uses the map must", who);
     if (!fence.knows_change) {
       return fmt::format("{}, but nothing orders that after the change: put a barrier between the two", who);
@@ -213,10 +213,10 @@ std::string TensorMapCheck::other_fence(ClusterRecord& cluster, uint64_t address
   for (const auto& [other, each] : maps_) {
     for (const Fence& fence : each.acquired) {
       if (other == address || fence.cluster != number || fence.warp != warp) continue;
-      return fmt::format("{}: execute one for {} as well",
-                         describe_step(cluster, true, fence,
-                                       fmt::format("acquires the 128 bytes at {}", name_of(cluster, other)).c_str()),
-                         name_of(cluster, address));
+      return fmt::format(
+          "{}: execute one for {} as well",
+          describe_step(cluster, fence, fmt::format("acquires the 128 bytes at {}", name_of(cluster, other))),
+          name_of(cluster, address));
     }
   }
   return {};
@@ -236,7 +236,7 @@ void TensorMapCheck::report_use(ClusterRecord& cluster, const Map& map, const As
       "fence.proxy.tensormap::generic.{} {}",
       operation.what, name, unreleased ? "release after the change" : "acquire", unreleased ? "" : "of it in between");
   while (finding.message.ends_with(' ')) finding.message.pop_back();
-  finding.details.push_back(describe_step(cluster, change.cluster == states_[cluster].cluster, change, "changes it"));
+  finding.details.push_back(describe_step(cluster, change, "changes it"));
   finding.details.emplace_back(
       "copies read tensor maps through a proxy of their own: what a kernel writes there is visible to them only after "
       "a release by the writer and an acquire, of these 128 bytes, in the block that uses the map");

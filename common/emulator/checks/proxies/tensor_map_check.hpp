@@ -46,8 +46,9 @@ class TensorMapCheck final : public MemoryCheck {
   };
   /// A thread, or lanes of a warp, at a time.
   struct Step {
-    uint64_t cluster = 0, number = 0;  ///< number: of the event, from 1 on
-    uint32_t warp = 0;
+    uint64_t cluster = 0;
+    machine::Extent3 block{};
+    uint32_t warp = 0;  ///< in the cluster
     machine::LaneMask lanes = 0;
     Time time = 0;
     uint32_t pc = 0;
@@ -82,7 +83,7 @@ class TensorMapCheck final : public MemoryCheck {
 
   PerCluster<State> states_;
   std::map<uint64_t, Map> maps_;  ///< by address
-  uint64_t clusters_ = 0, events_ = 0;
+  uint64_t clusters_ = 0;
 };
 
 }  // namespace stagecraft::emulator::checks

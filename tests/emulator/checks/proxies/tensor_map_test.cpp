@@ -7,9 +7,9 @@ namespace stagecraft::emulator::checks {
 namespace {
 
 /// Two maps of 8 rows of 256 bytes are at %out and 128 bytes behind.
-class TensorMapTest : public RaceTest {
+class ChangedTensorMapTest : public RaceTest {
  protected:
-  TensorMapTest() {
+  ChangedTensorMapTest() {
     prepare = [](uint64_t out) {
       alignas(64) machine::TensorMap map;
       const uint64_t dims[2] = {64, 8}, strides[1] = {256};
@@ -42,7 +42,7 @@ class TensorMapTest : public RaceTest {
                                          wait(0, "WAIT");
 };
 
-TEST_F(TensorMapTest, NeedAnAcquireInTheBlockThatUsesWhatTheKernelHasChanged) {
+TEST_F(ChangedTensorMapTest, NeedAnAcquireInTheBlockThatUsesWhatTheKernelHasChanged) {
   expect_silence(run(kUse));
   expect_silence(run(without(without(kUse, change() + kRelease), kAcquire)));  // as the host has made it
   const std::string none = without(kUse, kAcquire);
@@ -56,24 +56,26 @@ TEST_F(TensorMapTest, NeedAnAcquireInTheBlockThatUsesWhatTheKernelHasChanged) {
       {"warp 1 [lane 0] acquires the 128 bytes at", "+0x80 at " + line_of(other, "acquire.gpu"), "+0x0 as well"});
 }
 
-TEST_F(TensorMapTest, MayBeAcquiredByAnotherThreadOfTheBlock) {
+TEST_F(ChangedTensorMapTest, MayBeAcquiredByAnotherThreadOfTheBlock) {
   const std::string by_other =
       with(without(kUse, kAcquire), "// changed\n", "// changed\n@%first " + kAcquire + "bar.sync 0;\n");
   expect_silence(run(by_other));
   expect_one(run(with(by_other, "128;\nbar.sync 0;\n", "128;\n")), "missing proxy fence", {"put a barrier between"});
 }
 
-TEST_F(TensorMapTest, MustBeAcquiredAfterTheChange) {
-  const std::string early = with(without(kUse, kAcquire), "bar.sync 0; // changed\n", kAcquire + "bar.sync 0;\n");
+TEST_F(ChangedTensorMapTest, MustBeAcquiredAfterTheChange) {
+  const std::string early =
+      with(without(kUse, kAcquire), "bar.sync 0; // changed\n",
+           "setp.ge.u32 %p2, %thread, 32;\n@%p2 nanosleep.u32 1000;\n@%p2 " + kAcquire + "bar.sync 0;\n");
   expect_one(run(early), "missing proxy fence", {"acquires this map", "nothing orders that after the change"});
 }
 
-TEST_F(TensorMapTest, NeedARelease) {
+TEST_F(ChangedTensorMapTest, NeedARelease) {
   expect_one(run(without(kUse, kRelease)), "missing proxy fence",
              {"no fence.proxy.tensormap::generic.release after the change", "tensormap.cp_fenceproxy releases"});
 }
 
-TEST_F(TensorMapTest, MayBeChangedWhenCopiesHaveEnded) {
+TEST_F(ChangedTensorMapTest, MayBeChangedWhenCopiesHaveEnded) {
   const std::string alone = kInit + "@!%first bra END;\n" + load(0) + "// between\n" + change() + kRelease + kAcquire +
                             load(1) + wait(0, "ONE") + wait(1, "TWO") + "END:\n";
   const auto with_wait = [&](const std::string& what) { return with(alone, "// between\n", what); };
@@ -90,7 +92,7 @@ TEST_F(TensorMapTest, MayBeChangedWhenCopiesHaveEnded) {
   expect_one(run(with_wait("cp.async.bulk.wait_group.read 0;\n")), "race", {"may still read"});
 }
 
-TEST_F(TensorMapTest, MayBeChangedByAnotherWarpThatHasWaited) {
+TEST_F(ChangedTensorMapTest, MayBeChangedByAnotherWarpThatHasWaited) {
   const std::string two = kInit + "setp.eq.u32 %p1, %thread, 32;\n@!%p1 bra MET;\n" + load(0) + "MET:\nbar.sync 0;\n" +
                           change() + wait(0, "LAST");
   const machine::LaunchResult issued = run(two);
