@@ -334,13 +334,14 @@ struct TensorMapEvent {
 struct NanScales {
   const Block* block;  ///< that has issued it
   uint32_t warp, lane, pc;
-  char operand;          ///< 'A' or 'B'
-  bool ue4m3;            ///< else ue8m0
-  uint8_t code;          ///< of the first one
-  uint32_t first, last;  ///< rows of the operand in `rank`; B's are columns of D
-  uint32_t count = 0;    ///< of such rows
-  uint32_t rank = 0;     ///< the block in whose tensor memory the factors are
-  uint32_t column = 0;   ///< of the first one
+  char operand;           ///< 'A' or 'B'
+  bool ue4m3;             ///< else ue8m0
+  uint8_t code;           ///< of the first one
+  uint32_t first, last;   ///< rows of the operand in `rank`; B's are columns of D
+  uint32_t count = 0;     ///< of such rows
+  uint32_t rank = 0;      ///< the block in whose tensor memory the factors are
+  uint32_t column = 0;    ///< of the first one
+  bool all_ones = false;  ///< so are the words that they are in, as in shared memory that nothing has written
 };
 
 enum class FenceKind : uint8_t {

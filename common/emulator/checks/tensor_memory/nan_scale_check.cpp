@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "emulator/checks/ordering/wording.hpp"
@@ -18,6 +19,7 @@ namespace {
 
 constexpr size_t kWritingsKept = 64;
 constexpr size_t kSuspectsKept = 8;
+constexpr uint8_t kNanUe8m0 = 0xff;
 
 bool may_be_nan(uint8_t code) { return (code & 0x7f) == 0x7f; }
 
@@ -43,11 +45,13 @@ void NanScaleCheck::note_copy(ClusterRecord& cluster, const AsyncOperation& even
   const uint32_t warp = cluster.order().warp_number(*event.fragment);
   Writing writing{warp / cluster.order().warps_per_block(),
                   event.of_pair,
+                  true,
                   event.tensor_writes,
                   warp,
                   1u << event.lane,
                   event.fragment->pc,
                   {}};
+  bool has_0x7f = false;  // 1 in ue8m0, and frequent: the first one is enough
   for (const SharedRange& range : event.reads) {
     const uint32_t rank = range.address >> machine::kSharedRankShift;
     const uint32_t offset = range.address & machine::kSharedOffsetMask;
@@ -55,14 +59,17 @@ void NanScaleCheck::note_copy(ClusterRecord& cluster, const AsyncOperation& even
     const std::byte* const bytes = cluster.cluster().blocks[rank]->shared.data() + offset;
     for (uint32_t i = 0; i < range.bytes && writing.suspects.size() < kSuspectsKept; ++i) {
       const auto code = static_cast<uint8_t>(bytes[i]);
-      if (!may_be_nan(code)) continue;
-      Suspect suspect{range.address + i, code, {}};
+      if (!may_be_nan(code) || (code != kNanUe8m0 && std::exchange(has_0x7f, true))) continue;
+      uint32_t word = 0;
+      if (i / 4 * 4 + 4 <= range.bytes) std::memcpy(&word, bytes + i / 4 * 4, sizeof word);
+      Suspect suspect{range.address + i, code, word == 0xffffffff, {}};
       cluster.memory[rank].for_each_write(offset + i, 1,
                                           [&](const PastAccess& write, uint32_t) { suspect.writer = write; });
-      const bool known = suspect.writer.agent == PastAccess::kNobody ||
-                         std::any_of(writing.suspects.begin(), writing.suspects.end(), [&](const Suspect& each) {
-                           return each.code == code && each.writer.pc() == suspect.writer.pc();
-                         });
+      const bool known =
+          suspect.writer.agent == PastAccess::kNobody ||
+          std::any_of(writing.suspects.begin(), writing.suspects.end(), [&](const Suspect& each) {
+            return each.code == code && each.all_ones == suspect.all_ones && each.writer.pc() == suspect.writer.pc();
+          });
       if (!known) writing.suspects.push_back(suspect);
     }
   }
@@ -71,11 +78,30 @@ void NanScaleCheck::note_copy(ClusterRecord& cluster, const AsyncOperation& even
 
 void NanScaleCheck::note_store(ClusterRecord& cluster, const machine::TensorEvent& event) {
   const uint32_t warp = cluster.order().warp_number(*event.fragment);
-  add(cluster,
-      {warp / cluster.order().warps_per_block(), false, event.ranges, warp, event.lanes, event.fragment->pc, {}});
+  add(cluster, {warp / cluster.order().warps_per_block(),
+                false,
+                false,
+                event.ranges,
+                warp,
+                event.lanes,
+                event.fragment->pc,
+                {}});
 }
 
 void NanScaleCheck::nan_scales_used(ClusterRecord& cluster, const NanScales& event) {
+  const State& state = states_[cluster];
+  const auto writing = std::find_if(state.begin(), state.end(), [&](const Writing& each) {
+    return (each.rank == event.rank || (each.of_pair && (each.rank ^ 1) == event.rank)) &&
+           std::any_of(each.ranges.begin(), each.ranges.end(), [&](const machine::TensorRange& range) {
+             return event.column >= range.column && event.column < range.column + range.columns;
+           });
+  });
+  if (writing == state.end()) return;  // nothing has written them
+  const auto suspect = std::find_if(writing->suspects.begin(), writing->suspects.end(), [&](const Suspect& each) {
+    return each.all_ones == event.all_ones && (event.ue4m3 || each.code == kNanUe8m0);
+  });
+  // A copy of shared memory that nothing has written.
+  if (writing->is_copy && suspect == writing->suspects.end()) return;
   const auto identity = findings_.claim(fmt::format("nan scales of {}", event.operand), event.pc);
   if (!identity) return;
   const ClusterOrder& order = cluster.order();
@@ -92,35 +118,22 @@ void NanScaleCheck::nan_scales_used(ClusterRecord& cluster, const NanScales& eve
       fmt::format("the tcgen05.mma issued here multiplies {}{} by scale factors that are NaN: 0x{:02x} in {}", which,
                   peer, event.code, event.ue4m3 ? "ue4m3" : "ue8m0");
   finding.details.push_back(fmt::format(
-      "every sum of such a {} of D is NaN, whatever else is right; {}s of zeros, as padding, are not counted", rows,
-      rows));
+      "every sum of such a {0} of D is NaN, whatever else is right; {0}s of zeros, as padding, are not counted", rows));
+  const machine::Place place = place_of(cluster, writing->warp, writing->lanes, writing->pc);
+  finding.details.push_back(fmt::format("{} by {}{} has put them into tensor memory", place.instruction,
+                                        spell_thread(cluster, writing->warp, writing->lanes),
+                                        line_of(cluster, writing->pc)));
   finding.likely_cause =
-      "how does the byte get there: is an exponent put together with others without a mask (& 0xff), "
-      "or is it that of an infinite or a NaN maximum?";
-  const State& state = states_[cluster];
-  const auto writing = std::find_if(state.begin(), state.end(), [&](const Writing& each) {
-    return (each.rank == event.rank || (each.of_pair && (each.rank ^ 1) == event.rank)) &&
-           std::any_of(each.ranges.begin(), each.ranges.end(), [&](const machine::TensorRange& range) {
-             return event.column >= range.column && event.column < range.column + range.columns;
-           });
-  });
-  if (writing != state.end()) {
-    const machine::Place place = place_of(cluster, writing->warp, writing->lanes, writing->pc);
-    finding.details.push_back(fmt::format("{} by {}{} has put them into tensor memory", place.instruction,
-                                          spell_thread(cluster, writing->warp, writing->lanes),
-                                          line_of(cluster, writing->pc)));
-    const auto suspect = std::find_if(writing->suspects.begin(), writing->suspects.end(),
-                                      [&](const Suspect& each) { return each.code == event.code; });
-    if (suspect != writing->suspects.end()) {
-      const std::string name = cluster.kernel().name_of_shared_byte(suspect->address & machine::kSharedOffsetMask);
-      finding.details.push_back(
-          fmt::format("0x{:02x} is at {}: {}", event.code, name, describe(cluster, suspect->writer)));
-      if (suspect->writer.is_asynchronous()) {
-        finding.likely_cause =
-            "the copy brings what is in global memory: look at the host, or the kernel, that makes the scale "
-            "factors: " +
-            finding.likely_cause;
-      }
+      "how does the byte get there: is an exponent put together with others without a mask (& 0xff), or is it that of "
+      "an infinite or a NaN maximum?";
+  if (suspect != writing->suspects.end()) {
+    const std::string name = cluster.kernel().name_of_shared_byte(suspect->address & machine::kSharedOffsetMask);
+    finding.details.push_back(
+        fmt::format("0x{:02x} is at {}: {}", suspect->code, name, describe(cluster, suspect->writer)));
+    if (suspect->writer.is_asynchronous()) {
+      finding.likely_cause =
+          "the copy brings what is in global memory: look at the host, or the kernel, that makes the scale factors: " +
+          finding.likely_cause;
     }
   }
   findings_.add(cluster.cluster(), *identity, std::move(finding));

@@ -33,11 +33,13 @@ class NanScaleCheck final : public MemoryCheck {
   struct Suspect {
     uint32_t address;
     uint8_t code;
+    bool all_ones;  ///< the word that it is in
     PastAccess writer;
   };
   struct Writing {
     uint32_t rank;  ///< the block in whose tensor memory it writes; of a pair, the one that issued it
     bool of_pair;
+    bool is_copy;
     std::vector<machine::TensorRange> ranges;
     uint32_t warp;
     machine::LaneMask lanes;

@@ -270,7 +270,7 @@ TEST_F(ScaleFactorsTest, AreReportedWhereTheyAreNanForRowsThatAreNotZero) {
   const std::string zeros =
       "mov.u64 %rd4, 0; st.shared.v2.u64 [a+16], {%rd4, %rd4}; st.shared.v2.u64 [a+2064], {%rd4, %rd4};\n";
   expect_silence(run(body(scale + zeros), kTwoWarps));
-  expect_silence(run(body(with(scale, "0x7f7f7fff", "0x7f7fff7f") + row), kTwoWarps));  // which this one does not read
+  expect_silence(run(body(with(scale, "0x7f7f7fff", "0x7f7f7f7f") + row), kTwoWarps));
 }
 
 TEST_F(ScaleFactorsTest, AreReportedOnceIfTheyAreNotThere) {
@@ -313,7 +313,7 @@ TEST_F(TensorOrderTest, JudgesRowsOfAnAInTensorMemoryWhereTheirRowsOfDAreLoaded)
   expect_one(
       run(body("0", "add.u32 %r3, %r15, 16; tcgen05.st.sync.aligned.32x32b.x4.b32 [%r3], {%f0, %f1, %f2, %f3};\n"),
           kTwoWarps),
-      "uninitialised operand", {"lanes 0 to 31"});
+      "uninitialised operand", {"reads columns 16 to 23"});
 }
 
 TEST_F(TensorOrderTest, TakesAStoreOfAllThatALoadHasBroughtForLater) {
@@ -325,7 +325,7 @@ TEST_F(TensorOrderTest, TakesAStoreOfAllThatALoadHasBroughtForLater) {
   };
   expect_silence(run(body("add.f32 %f4, %f2, %f3;\n", "%f4, %f5"), kTwoWarps));
   expect_silence(run(body("", "%f3, %f2"), kTwoWarps));
-  for (const std::string& stored : {"%f4, %f5", "%f2, %f5"}) {
+  for (const char* const stored : {"%f4, %f5", "%f2, %f5"}) {
     const std::string wrong = body("mov.f32 %f4, %f0;\n", stored);
     expect_one(run(wrong, kTwoWarps), "race", {line_of(wrong, "// again"), "nobody has waited for its end"});
   }

@@ -193,46 +193,54 @@ void execute_scaled_fused(const Tcgen05Mma& operation, const TensorAccumulator& 
   }
 }
 
-// Which rows of one operand have a scale factor that is NaN.
+// Which rows of one operand have a scale factor that is NaN. Words that are all ones, as shared memory is that nothing
+// has written, count where there are no others.
 class NanRows {
  public:
   NanRows(NanScales found, char operand, const Scales& scales, const InstructionDescriptor& shape, uint32_t step)
-      : found_(found), scales_(scales), k_(shape.k), step_(step) {
-    found_.operand = operand;
-    found_.ue4m3 = shape.scale_ue4m3;
+      : scales_(scales), k_(shape.k), step_(step) {
+    found.operand = operand;
+    found.ue4m3 = shape.scale_ue4m3;
+    found_.fill(found);
+    found_[1].all_ones = true;
   }
   /// @param row  of which the quarter has the factors
   /// @param name  its number in the operand
-  /// @param element  returns that of a place along K. A row of zeros is taken for padding, and what nothing has
-  ///                 written is not judged: rows do not mix.
+  /// @param element  returns that of a place along K. A row of zeros is taken for padding.
   template <typename Element>
   void look_at(uint32_t row, uint32_t name, uint32_t quarter, Element element) {
-    if (scales_.word(row, quarter) == kPoisonPattern) return;
+    const uint32_t word = scales_.word(row, quarter);
+    if (word == kPoisonPattern || seen_[name]) return;
     for (uint32_t first = 0; first < k_; first += step_) {
       const uint32_t code = scales_.code(row, first, quarter);
       if (!scales_.is_nan(code)) continue;
       uint32_t k = first;
       while (k < first + step_ && element(k) == 0.0f) ++k;
       if (k == first + step_) continue;
-      if (found_.count == 0) {
-        found_.first = name;
-        found_.code = static_cast<uint8_t>(code);
-        found_.column = scales_.column_of(row);
+      NanScales& found = found_[word == kAllOnes];
+      if (found.count++ == 0) {
+        found.first = found.last = name;
+        found.code = static_cast<uint8_t>(code);
+        found.column = scales_.column_of(row);
       }
-      found_.count += found_.count == 0 || name > found_.last ? 1 : 0;
-      found_.last = name;
+      found.last = std::max(found.last, name);
+      seen_[name] = true;
       return;
     }
   }
   void announce(const Grid& grid) const {
-    if (found_.count == 0) return;
-    for (Observer* observer : grid.memory_observers) observer->nan_scales_used(found_);
+    const NanScales& found = found_[found_[0].count == 0];
+    if (found.count == 0) return;
+    for (Observer* observer : grid.memory_observers) observer->nan_scales_used(found);
   }
 
  private:
-  NanScales found_;
+  static constexpr uint32_t kAllOnes = 0xffffffff;
+
   const Scales& scales_;
   uint32_t k_, step_;
+  std::array<NanScales, 2> found_;
+  std::array<bool, 256> seen_{};  ///< by row: each quarter of the lanes has the factors of all of B
 };
 
 }  // namespace
