@@ -161,7 +161,7 @@ TEST_F(RaceTest, FindsAWaitWhoseAnswerNothingLooksAt) {
   // What is known without the phase may be accessed between the two.
   expect_silence(run(set + body(hint + load + wait)));
   expect_silence(run(handed_over("bar.sync 1;\n" + hint + read + wait)));
-  expect_silence(run(handed_over(hint + "@%first mbarrier.arrive.shared.b64 _, [bar];\n" + wait + read)));
+  expect_silence(run(handed_over(hint + "st.shared.u32 [%own+1024], 1;\n" + wait + read)));
   // A thread that knows already does not need the answer.
   expect_silence(
       run(body("bar.sync 1;\nWAIT: mbarrier.try_wait.parity.shared.b64 %p8, [bar], 0;\n@!%p8 bra WAIT;\n" + ask)));
