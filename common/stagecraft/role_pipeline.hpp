@@ -45,7 +45,7 @@ class RolePipeline {
   /// @param producer_mbar_base  `num_producer_mbars` barriers in shared memory: full.
   /// @param consumer_mbar_base  `num_consumer_mbars` barriers in shared memory: empty.
   __device__ __forceinline__ RolePipeline(MbarPtr producer_mbar_base, MbarPtr consumer_mbar_base)
-      : producer_mbar_base_(producer_mbar_base), consumer_mbar_base_(consumer_mbar_base) {}
+      : full_(producer_mbar_base), empty_(consumer_mbar_base) {}
 
   /// Initialises all barriers of the ring, for both roles.
   ///
@@ -54,8 +54,8 @@ class RolePipeline {
   /// @param consumer_arrive_count  arrivals that free a sub-stage.
   /// Source: PTX ISA, "mbarrier.init".
   __device__ void init_mbars(int32_t producer_arrive_count, int32_t consumer_arrive_count) const {
-    for (int i = 0; i < num_producer_mbars; ++i) init_barrier(producer_mbar_base_ + i, producer_arrive_count);
-    for (int i = 0; i < num_consumer_mbars; ++i) init_barrier(consumer_mbar_base_ + i, consumer_arrive_count);
+    for (int i = 0; i < num_producer_mbars; ++i) init_barrier(full_ + i, producer_arrive_count);
+    for (int i = 0; i < num_consumer_mbars; ++i) init_barrier(empty_ + i, consumer_arrive_count);
   }
 
   /// Where this role is in the ring.
@@ -69,7 +69,7 @@ class RolePipeline {
   __device__ __forceinline__ MbarPtr producer_mbar() const {
     static_assert(SubStage >= 0 && SubStage < ProducerSubStages,
                   "RolePipeline: sub-stage out of range: it must be 0 to ProducerSubStages - 1");
-    return producer_mbar_base_ + state_.index() * ProducerSubStages + SubStage;
+    return full_ + state_.index() * ProducerSubStages + SubStage;
   }
 
   /// The empty barrier of the current stage, or of one of its sub-stages. Called by any thread of either role.
@@ -77,7 +77,7 @@ class RolePipeline {
   __device__ __forceinline__ MbarPtr consumer_mbar() const {
     static_assert(SubStage >= 0 && SubStage < ConsumerSubStages,
                   "RolePipeline: sub-stage out of range: it must be 0 to ConsumerSubStages - 1");
-    return consumer_mbar_base_ + state_.index() * ConsumerSubStages + SubStage;
+    return empty_ + state_.index() * ConsumerSubStages + SubStage;
   }
 
   // ---- The producer -------------------------------------------------------------------------------------------------
@@ -162,8 +162,8 @@ class RolePipeline {
   __device__ __forceinline__ void step() { state_.step(); }
 
  private:
-  MbarPtr producer_mbar_base_;
-  MbarPtr consumer_mbar_base_;
+  MbarPtr full_;
+  MbarPtr empty_;
   PipelineState<NumberOfStages> state_{/*index=*/0, /*phase=*/IsProducer ? 1u : 0u};
 };
 

@@ -79,6 +79,7 @@ std::string name_within(const std::string& mangled) {
 std::string short_function_name(const std::string& mangled) {
   std::string name = demangle(mangled);
   if (name.starts_with("_Z")) return cut(name_within(name));
+  if (name.ends_with(" const")) name.resize(name.size() - std::string_view(" const").size());
   // Parameters: the bracket that closes last, opened at depth 0.
   if (!name.empty() && name.back() == ')') {
     int depth = 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -159,6 +160,7 @@ struct Instruction {
   std::vector<Operand> operands;
   bool guarded = false;  ///< has `@p` or `@!p`
   bool guard_negated = false;
+  bool source_is_certain = true;  ///< false where the PTX leaves open which of several calls it was inlined into
   RegisterId guard = 0;
   SourceId source = 0;
   TextPosition position;
@@ -222,8 +224,9 @@ struct Module {
   uint32_t address_size = 64;
   std::vector<Variable> variables;
   std::vector<Function> functions;
-  std::unordered_map<uint32_t, std::string> files;  ///< `.file` number to path
-  std::vector<SourceLine> source_lines{1};          ///< [0] is the unknown line
+  std::unordered_map<uint32_t, std::string> files;                                   ///< `.file` number to path
+  std::vector<SourceLine> source_lines{1};                                           ///< [0] is the unknown line
+  std::filesystem::file_time_type written = std::filesystem::file_time_type::min();  ///< its file; then: unknown
   std::string left_out;  ///< inputs that were not linked, and why; for messages about undefined symbols
 
   const Function* find_function(std::string_view name) const;

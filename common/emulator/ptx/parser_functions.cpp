@@ -213,6 +213,7 @@ void Parser::body(Function& function, const std::vector<Token>& return_names,
   function_ = &function;
   source_ = 0;
   latest_at_place_.clear();
+  ambiguous_places_.clear();
   scopes_.emplace(function);
   declare_parameters(function.returns, return_names, Symbol::Kind::return_value);
   declare_parameters(function.parameters, parameter_names, Symbol::Kind::parameter);

@@ -26,6 +26,7 @@ void Parser::location() {
   line.column = expect_uint32("a column");
   const Place place{line.file, line.line, line.column};
   FunctionName function;
+  bool is_certain = true;
   while (take_if(',')) {
     const Token attribute = expect_identifier("`function_name` or `inlined_at`");
     if (attribute.text == "function_name") {
@@ -38,7 +39,11 @@ void Parser::location() {
       const uint32_t at_line = expect_uint32("a line");
       const uint32_t at_column = expect_uint32("a column");
       // The call may itself be inlined: then an earlier .loc described that place.
-      SourceId& at = latest_at_place_[Place{at_file, at_line, at_column}];
+      const Place at_place{at_file, at_line, at_column};
+      SourceId& at = latest_at_place_[at_place];
+      // The compiler describes each call once. It means the latest at this place only if there is no other, or if it
+      // has just described it.
+      is_certain = at == source_ ? source_is_certain_ : !ambiguous_places_.contains(at_place);
       if (at == 0) {
         at = static_cast<SourceId>(module_.source_lines.size());
         module_.source_lines.push_back({at_file, at_line, at_column, {}, 0});
@@ -56,7 +61,10 @@ void Parser::location() {
     module_.source_lines.push_back(std::move(line));
   }
   source_ = entry->second;
-  latest_at_place_[place] = source_;
+  source_is_certain_ = is_certain;
+  SourceId& latest = latest_at_place_[place];
+  if (!is_certain || (latest != 0 && latest != source_)) ambiguous_places_.insert(place);
+  latest = source_;
 }
 
 void Parser::section() {

@@ -44,6 +44,7 @@ void Parser::guard(Instruction& instruction) {
 void Parser::instruction() {
   Instruction instruction;
   instruction.source = source_;
+  instruction.source_is_certain = source_is_certain_;
   if (next_is('@')) guard(instruction);
   const Token opcode = expect_identifier("an instruction");
   instruction.opcode = opcode.text;

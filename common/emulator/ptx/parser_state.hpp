@@ -12,6 +12,7 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -172,6 +173,7 @@ class Parser {
   Function* function_ = nullptr;
   std::optional<Scopes> scopes_;
   SourceId source_ = 0;
+  bool source_is_certain_ = true;
 
   // Source lines.
   struct FunctionName {
@@ -184,6 +186,7 @@ class Parser {
   using Place = std::tuple<uint32_t, uint32_t, uint32_t>;
   std::map<LineKey, SourceId> lines_;
   std::map<Place, SourceId> latest_at_place_;  ///< in the function being read
+  std::set<Place> ambiguous_places_;           ///< in it: those that several calls were inlined into
   std::vector<std::pair<SourceId, FunctionName>> function_names_;
   std::unordered_map<std::string_view, uint64_t> debug_labels_;
   std::string debug_text_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "emulator/ptx/modifiers.hpp"
+#include "emulator/state/mbarrier_table.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -96,12 +97,15 @@ uint32_t Kernel::launch_registers() const {
 }
 
 std::string Kernel::describe_source(uint32_t pc) const {
-  if (pc >= places.size()) return {};
+  return pc < places.size() ? describe_line(places[pc].source) : std::string();
+}
+
+std::string Kernel::describe_line(ptx::SourceId source) const {
   // Goes from the innermost line outwards, through the calls it was inlined into. The reader looks for a line of their
   // own program: a line of a toolkit header does not help, and a library's line helps only next to the reader's own.
   std::string innermost, own;
   const auto& lines = module->source_lines;
-  for (ptx::SourceId id = places[pc].source; id != 0 && id < lines.size(); id = lines[id].inlined_at) {
+  for (ptx::SourceId id = source; id != 0 && id < lines.size(); id = lines[id].inlined_at) {
     const ptx::SourceLine& line = lines[id];
     const auto file = module->files.find(line.file);
     if (file == module->files.end() || line.line == 0 || is_toolkit_file(file->second)) continue;
@@ -175,6 +179,11 @@ std::string Kernel::name_of_shared(uint32_t offset, uint32_t element_bytes) cons
     }
   }
   return fmt::format("shared memory at {:#x}", offset);
+}
+
+std::string Kernel::name_of_barrier(uint32_t offset) const {
+  const std::string name = barrier_names.name_of(*this, offset);
+  return name.empty() ? name_of_shared(offset, kMbarrierBytes) : name;
 }
 
 std::string Kernel::name_of_shared_byte(uint32_t offset) const {

@@ -11,6 +11,7 @@
 #include "emulator/chip/machine_code.hpp"
 #include "emulator/ptx/module.hpp"
 #include "emulator/ptx/special_registers.hpp"
+#include "emulator/state/barrier_names.hpp"
 #include "emulator/state/instruction_traits.hpp"
 #include "emulator/state/op.hpp"
 
@@ -145,6 +146,7 @@ class Kernel {
   std::vector<ParameterLayout> parameters;
   uint32_t parameter_bytes = 0;
   std::vector<SharedVariable> shared_variables;
+  mutable BarrierNames barrier_names;  ///< those of members, as far as blocks have initialised them
   bool uses_tensor_memory = false;
   uint32_t cta_group = 0;             ///< of its tcgen05 instructions: 1, or 2 for pairs of blocks; 0 if none names one
   bool takes_over_clusters = false;   ///< by clusterlaunchcontrol
@@ -166,6 +168,8 @@ class Kernel {
   /// Returns "gemm.cu:88", the innermost line of the kernel's own file, or "gemm.cu:88 (pipeline.hpp:41)" where the
   /// instruction was inlined from another file of the program. Skips headers of the toolkit. Empty when unknown.
   std::string describe_source(uint32_t pc) const;
+  /// The same for a line that is not, or not yet, that of an Op.
+  std::string describe_line(ptx::SourceId source) const;
   /// Returns the lines that `describe_source` chooses from, outermost first: "gemm.cu:104", "ring.hpp:57",
   /// "mbarrier.hpp:53"; of calls within a library's file, the innermost. Empty where `describe_source` names all.
   std::vector<std::string> describe_calls(uint32_t pc) const;
@@ -177,6 +181,8 @@ class Kernel {
   std::string source_file() const;
   /// Names what is at an offset of shared memory: "full[2]" for the third 8-byte element, "tile+0x80" with other sizes.
   std::string name_of_shared(uint32_t offset, uint32_t element_bytes) const;
+  /// Names an mbarrier there, as the source does where that is certain (barrier_names.hpp): "storage.empty[2]".
+  std::string name_of_barrier(uint32_t offset) const;
   /// Names a byte of shared memory: "tile+0x840".
   std::string name_of_shared_byte(uint32_t offset) const;
   /// Where bytes of the static shared memory belong to no variable, says what is beside them: "4 bytes past the end

@@ -9,7 +9,7 @@ using machine::BarrierEventKind;
 int32_t BarrierLog::number_of(const machine::Block& block, uint32_t offset) {
   const auto [place, is_new] = numbers_.emplace(std::pair(block.rank, offset), static_cast<uint32_t>(barriers_.size()));
   if (is_new) {
-    const std::string name = block.cluster->grid->kernel->name_of_shared(offset, machine::kMbarrierBytes);
+    const std::string name = block.cluster->grid->kernel->name_of_barrier(offset);
     barriers_.push_back({block.rank, offset, name});
   }
   return static_cast<int32_t>(place->second);

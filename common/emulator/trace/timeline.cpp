@@ -18,8 +18,7 @@ namespace {
 std::string name_of(const machine::Fragment& fragment) {
   const machine::Wait& wait = fragment.wait;
   switch (wait.kind) {
-    case WaitKind::mbarrier:
-      return fragment.grid().kernel->name_of_shared(wait.address & machine::kSharedOffsetMask, machine::kMbarrierBytes);
+    case WaitKind::mbarrier: return fragment.grid().kernel->name_of_barrier(wait.address & machine::kSharedOffsetMask);
     case WaitKind::named_barrier: return wait.address == 0 ? "the block" : fmt::format("barrier {}", wait.address);
     case WaitKind::warp_sync: return "its other lanes";
     case WaitKind::cluster_barrier: return "the cluster";

@@ -85,7 +85,7 @@ void report_stale_wait(FindingLog& findings, const ClusterRecord& cluster, uint3
         "the others arrive? Otherwise the parity must flip once from each wait to the next",
         name, own);
   }
-  finding.subject = variable_of(name);
+  finding.subject = variable_of(cluster, barrier);
   findings.add(cluster.cluster(), *identity, std::move(finding));
 }
 

@@ -16,11 +16,11 @@ namespace stagecraft::emulator::checks {
 const WaitCause::Signal& WaitCause::signal_for(const std::vector<Signal>& signals,
                                                const std::vector<uint32_t>& warps) const {
   const auto waited_for_array_of = [&](const Signal& signal, uint32_t warp) {
-    const std::string array = variable_of(name(signal.barrier));
+    const auto variable = [&](uint32_t barrier) { return variable_of(cluster_, order_.barrier(barrier)); };
+    const std::string array = variable(signal.barrier);
     const auto& waits = order_.warp(warp).waits;
-    return std::any_of(waits.begin(), waits.end(), [&](const auto& each) {
-      return each.second.phases > 0 && variable_of(name(each.first)) == array;
-    });
+    return std::any_of(waits.begin(), waits.end(),
+                       [&](const auto& each) { return each.second.phases > 0 && variable(each.first) == array; });
   };
   for (const Signal& signal : signals) {
     if (std::any_of(warps.begin(), warps.end(), [&](uint32_t warp) { return waited_for_array_of(signal, warp); })) {
@@ -60,10 +60,11 @@ std::string WaitCause::let_pass_by_unaware(const ConflictSide& first, const Conf
   if (warps.empty() || someone_knows) return {};
   const Signal& signal = signal_for(signals, warps);
   const std::string signalled = name(signal.barrier);
+  const auto variable = [&](uint32_t barrier) { return variable_of(cluster_, order_.barrier(barrier)); };
   std::string elsewhere;
   for (const uint32_t warp : warps) {
     for (const auto& [waited, wait] : order_.warp(warp).waits) {
-      if (!elsewhere.empty() || wait.phases == 0 || variable_of(name(waited)) != variable_of(signalled)) continue;
+      if (!elsewhere.empty() || wait.phases == 0 || variable(waited) != variable(signal.barrier)) continue;
       elsewhere = fmt::format("; {} waited{} for {} last", spell_thread(cluster_, warp, wait.lanes), line(wait.pc),
                               name(waited));
     }

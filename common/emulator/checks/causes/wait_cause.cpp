@@ -285,7 +285,8 @@ std::string WaitCause::phase_that_nobody_saw(const ConflictSide& first) const {
   if (signals.empty() || order_.barrier(signals.back().barrier).ends <= signals.back().phase) return {};
   const auto warps = static_cast<uint32_t>(cluster_.memory.size()) * order_.warps_per_block();
   const std::string barrier = name(signals.back().barrier);
-  const std::string array = barrier.substr(0, barrier.find('[') + 1);
+  const auto variable = [&](uint32_t index) { return variable_of(cluster_, order_.barrier(index)); };
+  const std::string array = variable(signals.back().barrier);
   std::string elsewhere;
   for (uint32_t warp = 0; warp < warps; ++warp) {
     for (const auto& [index, note] : order_.warp(warp).waits) {
@@ -293,7 +294,7 @@ std::string WaitCause::phase_that_nobody_saw(const ConflictSide& first) const {
         if (signal.barrier == index && note.phases > signal.phase) return {};
       }
       // Those that a commit lets pass are the readers of what the tensor core writes.
-      if (array.empty() || !elsewhere.empty() || note.phases == 0 || !name(index).starts_with(array)) continue;
+      if (!elsewhere.empty() || note.phases == 0 || variable(index) != array) continue;
       if (index == signals.back().barrier || order_.commit_of(index, note.phases - 1) == nullptr) continue;
       elsewhere = fmt::format("; {} waited{} for {} last", spell_thread(cluster_, warp, note.lanes), line(note.pc),
                               name(index));

@@ -39,12 +39,12 @@ std::string latest_phase_unseen(const Sleepers& sleepers, const Fragment& waiter
 /// @param by_copies  whether only a phase in which copies brought bytes counts
 std::string cause_in_another_slot(const Sleepers& sleepers, const Group& group, bool by_copies) {
   const Fragment& first = *group.first;
-  const std::string array = array_of(name_of_barrier(first));
+  const std::string array = array_of(*first.grid().kernel, offset_of(first));
   if (array.empty()) return {};
   for (const OtherBarrier& other : never_waited_for(sleepers, first)) {
     if (other.barrier->expected != sleepers.barrier_of(first)->expected) continue;  // it stands for something else
     if (by_copies && !other.history->phases.has(other.barrier->phase - 1, PhaseNote::Kind::bytes)) continue;
-    if (!other.name.starts_with(array)) continue;
+    if (array_of(*first.grid().kernel, other.offset) != array) continue;
     return fmt::format(
         "nobody has ever arrived at {}, while {} has completed a phase that nobody has waited for: does the wait ask "
         "for another slot than the one that was filled?",
@@ -85,7 +85,7 @@ std::string other_ideas(const Sleepers& sleepers, const Group& group) {
   if (sides == 2 && groups[1].first->warp != groups[0].first->warp) {
     return " Or does one side wait here for the barrier of the other?";
   }
-  if (sleepers.has_arrived(group) && !array_of(name_of_barrier(first)).empty()) {
+  if (sleepers.has_arrived(group) && !array_of(*first.grid().kernel, offset_of(first)).empty()) {
     return " Or does the wait ask for a slot that was never filled, as where the last slots are waited for from a "
            "fresh state?";
   }

@@ -39,15 +39,14 @@ std::vector<OtherBarrier> unclaimed(const Sleepers& sleepers, const Fragment& wa
 std::vector<OtherBarrier> siblings_of(const Sleepers& sleepers, const Group& group, uint32_t offset) {
   const Block& block = *sleepers.block_of_barrier(*group.first);
   const Kernel& kernel = *group.first->grid().kernel;
-  const std::string array = array_of(name_of_barrier(kernel, offset));
+  const std::string array = array_of(kernel, offset);
   const auto own = block.mbarriers.live.find(offset);
   std::vector<OtherBarrier> siblings;
   if (array.empty() || own == block.mbarriers.live.end()) return siblings;
   for (const auto& [at, barrier] : block.mbarriers.live) {
     const BarrierHistory* history = sleepers.history_at(&block, at);
     if (at == offset || history == nullptr || barrier.expected != own->second.expected) continue;
-    std::string name = name_of_barrier(kernel, at);
-    if (name.starts_with(array)) siblings.push_back({at, std::move(name), &barrier, history});
+    if (array_of(kernel, at) == array) siblings.push_back({at, name_of_barrier(kernel, at), &barrier, history});
   }
   // The nearest slots stand for the same more likely than those at the other end of the array.
   const auto distance = [&](const OtherBarrier& each) {

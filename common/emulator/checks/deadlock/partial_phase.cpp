@@ -409,7 +409,7 @@ std::string reader_never_arrived(const Sleepers& sleepers, const Group& group) {
       return waiter.block == &each->block() && waiter.warp == each->warp->index;
     });
   };
-  const std::string array = array_of(name_of_barrier(first));
+  const std::string array = array_of(*first.grid().kernel, offset_of(first));
   std::string found;
   for (const auto& [place, history] : sleepers.histories()) {
     if (place.first != own || place.second == offset_of(first)) continue;
@@ -427,7 +427,7 @@ std::string reader_never_arrived(const Sleepers& sleepers, const Group& group) {
     const auto missing = static_cast<uint64_t>(barrier.pending);
     const bool is_exact = silent.size() == missing || silent.size() * machine::kWarpSize == missing;
     const std::string name = name_of_barrier(kernel, place.second);
-    const bool is_sibling = !array.empty() && name.starts_with(array);
+    const bool is_sibling = !array.empty() && array_of(kernel, place.second) == array;
     // One thread may arrive for several of them; of those that wait for something else, too, nothing follows.
     if (!is_exact && (!is_sibling || silent.size() < missing)) continue;
     std::vector<uint32_t> warps;

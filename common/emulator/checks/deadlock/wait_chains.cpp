@@ -37,10 +37,10 @@ void add(const Sleepers& sleepers, const Group& group, Needs& needs, const Wante
 void add_arrivers_at_array(const Sleepers& sleepers, const Group& group, Needs& needs) {
   const Fragment& first = *group.first;
   const Block* block = sleepers.block_of_barrier(first);
-  const std::string array = array_of(name_of_barrier(first));
+  const std::string array = array_of(*first.grid().kernel, offset_of(first));
   if (array.empty()) return;
   for (const auto& [place, history] : sleepers.histories()) {
-    if (place.first != block || !name_of_barrier(*first.grid().kernel, place.second).starts_with(array)) continue;
+    if (place.first != block || array_of(*first.grid().kernel, place.second) != array) continue;
     if (!history.arrived_by_operation) continue;
     add(sleepers, group, needs, [&, &arrivers = history.arrivers](const Fragment& other) {
       // One that waits for an arrival which has never come either may wait for this very group.

@@ -25,16 +25,17 @@ std::string name_of_peer(const Fragment& fragment) {
 }  // namespace
 
 std::string name_of_barrier(const Kernel& kernel, uint32_t address) {
-  return kernel.name_of_shared(address & machine::kSharedOffsetMask, machine::kMbarrierBytes);
+  return kernel.name_of_barrier(address & machine::kSharedOffsetMask);
 }
 
 std::string name_of_barrier(const Fragment& waiter) {
   return name_of_barrier(*waiter.grid().kernel, waiter.wait.address);
 }
 
-std::string array_of(const std::string& name) {
+std::string array_of(const Kernel& kernel, uint32_t address) {
+  const std::string name = kernel.name_of_shared(address & machine::kSharedOffsetMask, machine::kMbarrierBytes);
   const size_t bracket = name.find('[');
-  return bracket == std::string::npos ? std::string() : name.substr(0, bracket + 1);
+  return bracket == std::string::npos ? std::string() : name.substr(0, bracket);
 }
 
 std::string name_of_meeting(const Group& group) {

@@ -14,8 +14,9 @@ namespace stagecraft::emulator::checks {
 std::string name_of_barrier(const machine::Kernel& kernel, uint32_t address);
 /// The same of the barrier that a fragment waits for.
 std::string name_of_barrier(const machine::Fragment& waiter);
-/// "full[": what the names of an array's barriers begin with; empty where there is no array.
-std::string array_of(const std::string& name);
+/// The variable of an array that a barrier is in; empty where there is no array. A ring's barriers are in one, mostly,
+/// whatever the source calls them.
+std::string array_of(const machine::Kernel& kernel, uint32_t address);
 /// "barrier 0", "barrier.cluster": where a group waits for others to come.
 std::string name_of_meeting(const Group& group);
 /// "block (0,0,0) warp 1"

@@ -28,8 +28,8 @@ std::string barriers_beside(const ClusterRecord& cluster, uint32_t address, uint
   const auto& waits = order.warp(warp).waits;
   std::string first, last;
   for (const auto& [offset, barrier] : blocks[rank]->mbarriers.live) {
-    const std::string name = cluster.kernel().name_of_shared(offset, machine::kMbarrierBytes);
-    if (variable_of(name) != variable) continue;
+    if (variable_of(cluster.kernel().name_of_shared(offset, machine::kMbarrierBytes)) != variable) continue;
+    const std::string name = cluster.kernel().name_of_barrier(offset);
     if (const uint32_t index = order.find_barrier(rank, offset); waits.find(index) != waits.end()) return {};
     if (first.empty()) first = name;
     last = name;

@@ -58,8 +58,12 @@ std::string line_of(const ClusterRecord& cluster, uint32_t pc) { return at_line(
 
 std::string variable_of(const std::string& name) { return name.substr(0, name.find_first_of("[+")); }
 
+std::string variable_of(const ClusterRecord& cluster, const BarrierOrder& barrier) {
+  return variable_of(cluster.kernel().name_of_shared(barrier.offset, machine::kMbarrierBytes));
+}
+
 std::string name_of(const ClusterRecord& cluster, const BarrierOrder& barrier) {
-  return cluster.kernel().name_of_shared(barrier.offset, machine::kMbarrierBytes);
+  return cluster.kernel().name_of_barrier(barrier.offset);
 }
 
 }  // namespace stagecraft::emulator::checks

@@ -23,7 +23,9 @@ std::string describe(const ClusterRecord& cluster, const PastAccess& access);
 std::string line_of(const ClusterRecord& cluster, uint32_t pc);
 /// "full" of "full[2]", "tile" of "tile+0x40": the variable (Diagnostic::subject).
 std::string variable_of(const std::string& name);
-/// "full[2]"
+/// The variable that a barrier is in.
+std::string variable_of(const ClusterRecord& cluster, const BarrierOrder& barrier);
+/// "full[2]", "storage.full[2]"
 std::string name_of(const ClusterRecord& cluster, const BarrierOrder& barrier);
 
 }  // namespace stagecraft::emulator::checks

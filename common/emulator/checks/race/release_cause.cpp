@@ -94,14 +94,12 @@ LaneMask RaceCause::arrived_since(const PastAccess& access, uint32_t barrier) co
 }
 
 std::string RaceCause::unused_sibling(const BarrierOrder& barrier, uint32_t waiting_warp) const {
-  const std::string array = variable_of(name(barrier));
+  const std::string array = variable_of(cluster_, barrier);
   const SmallMap<WaitNote>& waits = order_.warp(waiting_warp).waits;
   for (uint32_t index = 0; index < order_.barrier_count(); ++index) {
     const BarrierOrder& other = order_.barrier(index);
     if (&other == &barrier || other.rank != barrier.rank || other.is_for_copies) continue;
-    const std::string sibling = name(other);
-    if (sibling.find('[') != std::string::npos && variable_of(sibling) == array && waits.find(index) == waits.end())
-      return sibling;
+    if (variable_of(cluster_, other) == array && waits.find(index) == waits.end()) return name(other);
   }
   return {};
 }

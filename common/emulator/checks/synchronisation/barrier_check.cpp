@@ -28,7 +28,7 @@ machine::Diagnostic begin_finding(const ClusterRecord& cluster, const BarrierOrd
                                   LaneMask lanes, uint32_t pc) {
   machine::Diagnostic finding;
   finding.kind = kBarrierMisuse;
-  finding.subject = variable_of(name_of(cluster, barrier));
+  finding.subject = variable_of(cluster, barrier);
   finding.place = place_of(cluster, warp, lanes, pc);
   return finding;
 }

@@ -27,7 +27,7 @@ using Lines = std::vector<std::string>;
 
 /// "full[2]"
 std::string name_in_block(const Block& block, uint32_t offset) {
-  return block.cluster->grid->kernel->name_of_shared(offset, kMbarrierBytes);
+  return block.cluster->grid->kernel->name_of_barrier(offset);
 }
 
 /// The same, with its block if the cluster has several.
@@ -212,8 +212,12 @@ std::string cause_of_absence(const Block& block, uint32_t offset) {
   if (above == block.mbarriers.live.begin() || std::prev(above)->first + kMbarrierBytes != offset) return cause;
   const std::string own = name_in_cluster(block, offset), before = name_in_block(block, std::prev(above)->first);
   // A variable of its own that is merely placed behind an array is more likely one that nobody has initialised.
+  const auto variable_at = [&](uint32_t place) {
+    const std::string name = block.cluster->grid->kernel->name_of_shared(place, kMbarrierBytes);
+    return name.substr(0, name.find('['));
+  };
   const bool is_other =
-      !own.starts_with("shared memory") && own.substr(0, own.find('[')) != before.substr(0, before.find('['));
+      !own.starts_with("shared memory") && variable_at(offset) != variable_at(std::prev(above)->first);
   return is_other ? fmt::format(
                         "others of the block's barriers are initialised, and not {}: is its mbarrier.init missing, or "
                         "does it come later? Or, since it is the one after {}, does an index run past that array? "

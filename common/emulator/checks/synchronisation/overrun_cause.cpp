@@ -33,7 +33,7 @@ std::string unused_barrier(const ClusterRecord& cluster, const machine::BarrierE
   for (const auto& [place, barrier] : event.block->mbarriers.live) {
     if (place == event.offset || barrier.phase != 0 || barrier.pending != barrier.expected) continue;
     if (barrier.expected != lanes && !(of_several && lanes > 1 && barrier.expected % lanes == 0)) continue;
-    std::string other = cluster.kernel().name_of_shared(place, machine::kMbarrierBytes);
+    std::string other = cluster.kernel().name_of_barrier(place);
     if (number_of(other) == number_of(name)) return other;
     if (sibling.empty() && variable_of(other) == variable_of(name)) sibling = std::move(other);
   }

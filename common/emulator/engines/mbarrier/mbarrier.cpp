@@ -175,6 +175,7 @@ void init_barrier(Block& block, uint32_t address, uint64_t count, const BarrierA
   barrier = Mbarrier{};
   barrier.expected = barrier.pending = static_cast<uint32_t>(count);
   barrier.initialised = place_of(actor);
+  block.cluster->grid->kernel->barrier_names.note(offset, barrier.initialised.pc);
   barrier.meetings_before = meetings_of(block);
   block.mbarriers.invalidated.erase(offset);
   const BarrierReference reference{&block, offset, &barrier};

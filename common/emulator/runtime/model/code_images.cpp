@@ -105,7 +105,7 @@ Variant read_variant(const std::string& file, const machine::Architecture& archi
     refuse(fmt::format("{} is no PTX, which begins with .version: nvcc -ptx writes it", file));
   }
   try {
-    variant.module = parse_ptx(variant.text, architecture);
+    variant.module = parse_ptx(variant.text, variant.file, architecture);
   } catch (const ApiError& error) {
     throw ApiError(error.code(), fmt::format("{}: {}", file, error.what()));
   }
@@ -175,7 +175,7 @@ std::shared_ptr<const ptx::Module> with_names_of(const Image& image, Variant& va
     replace_all(variant.text, found->second, name);
     changed = true;
   }
-  return changed ? parse_ptx(variant.text, architecture) : variant.module;
+  return changed ? parse_ptx(variant.text, variant.file, architecture) : variant.module;
 }
 
 }  // namespace

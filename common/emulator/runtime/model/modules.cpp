@@ -1,8 +1,10 @@
 #include "emulator/runtime/model/modules.hpp"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <new>
 #include <tuple>
@@ -129,11 +131,26 @@ auto with_cuda_errors(std::string_view subject, std::string_view postscript, Bod
   }
 }
 
+std::filesystem::file_time_type time_of(const char* file) {
+  std::error_code error;
+  const auto time = std::filesystem::last_write_time(file, error);
+  return error ? std::filesystem::file_time_type::min() : time;
+}
+
+/// When the program or library was linked that something belongs to.
+std::filesystem::file_time_type time_of_holder(const void* address) {
+  Dl_info holder{};
+  return dladdr(address, &holder) == 0 || holder.dli_fname == nullptr ? std::filesystem::file_time_type::min()
+                                                                      : time_of(holder.dli_fname);
+}
+
 }  // namespace
 
-std::shared_ptr<const ptx::Module> parse_ptx(const std::string& text, const machine::Architecture& architecture) {
+std::shared_ptr<const ptx::Module> parse_ptx(const std::string& text, const std::string& file,
+                                             const machine::Architecture& architecture) {
   return with_cuda_errors("", "", [&] {
     auto module = std::make_shared<ptx::Module>(ptx::parse(text));
+    module->written = time_of(file.c_str());
     check_target(*module, architecture);
     return module;
   });
@@ -163,6 +180,7 @@ void Module::load_image(const machine::Architecture& architecture, bool with_mac
   auto text =
       std::make_shared<ptx::Module>(units.size() == 1 ? std::move(units.front().module) : ptx::link(std::move(units)));
   text->left_out = std::move(image.left_out);
+  if (wrapper_ != nullptr) text->written = time_of_holder(wrapper_);
   if (!image.elf.empty()) {
     registers_ = fatbin::read_register_counts(image.elf);
     // Its lines are those of one text.

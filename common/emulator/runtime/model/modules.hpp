@@ -48,8 +48,9 @@ struct Symbol {
   uint64_t size = 0;
 };
 
-/// Parses PTX that the chip runs. Throws ApiError.
-std::shared_ptr<const ptx::Module> parse_ptx(const std::string& text, const machine::Architecture& architecture);
+/// Parses PTX of a file that the chip runs. Throws ApiError.
+std::shared_ptr<const ptx::Module> parse_ptx(const std::string& text, const std::string& file,
+                                             const machine::Architecture& architecture);
 
 /// The code of one translation unit, or of one cuModuleLoadData.
 class Module {
