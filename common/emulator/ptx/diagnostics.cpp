@@ -36,10 +36,15 @@ size_t edit_distance(std::string_view from, std::string_view to) {
 }  // namespace
 
 Error::Error(std::string message, TextPosition position, std::string legal)
-    : std::runtime_error(sentence(message, position, legal)),
+    : std::runtime_error(""),
+      text_(sentence(message, position, legal)),
       message_(std::move(message)),
       legal_(std::move(legal)),
       position_(position) {}
+
+void Error::add_source(const std::string& line) {
+  if (!line.empty()) text_ = fmt::format("{}, in the PTX {}", line, text_);
+}
 
 std::string_view closest_name(std::string_view name, const std::vector<std::string_view>& candidates) {
   // Only the beginnings of long mangled names are compared, and only some of them: a message must not take seconds.

@@ -20,8 +20,13 @@ class Error : public std::runtime_error {
   const std::string& message() const { return message_; }
   const std::string& legal() const { return legal_; }
   TextPosition position() const { return position_; }
+  const char* what() const noexcept override { return text_.c_str(); }
+
+  /// Names the line of the source that the place in the PTX comes from: "gemm.cu:88". Does nothing when that is empty.
+  void add_source(const std::string& line);
 
  private:
+  std::string text_;
   std::string message_;
   std::string legal_;
   TextPosition position_;

@@ -136,13 +136,15 @@ bool TensorMemory::owns(const Block& block, uint32_t column, uint32_t columns) c
   return true;
 }
 
-void TensorMemory::require(const Block& block, TensorCell cell, uint32_t lanes, uint32_t columns,
-                           const char* what) const {
+void TensorMemory::require(const Block& block, TensorCell cell, uint32_t lanes, uint32_t columns, const char* what,
+                           uint32_t given) const {
   const bool lanes_exist = cell.lane < kTensorLanes && lanes <= kTensorLanes - cell.lane;
   if (lanes_exist && owns(block, cell.column, columns)) return;
 
+  const TensorCell named = cell_at(given);
   const std::string place =
-      fmt::format("address 0x{:x} (lane {}, column {})", address_of(cell), cell.lane, cell.column);
+      fmt::format("address 0x{:x} (lane {}, column {}{})", given, named.lane, named.column,
+                  named.column == cell.column ? "" : fmt::format("; the second half from column {}", cell.column));
   if (!lanes_exist) {
     throw Fault(FaultKind::illegal_address, fmt::format("{}: {} lanes from {} leave tensor memory", what, lanes, place),
                 {"tensor memory has lanes 0 to 127; an address is lane << 16 | column", advise(block, cell).front()});

@@ -69,7 +69,12 @@ class TensorMemory {
 
   /// Throws Fault unless lanes [cell.lane, +lanes) and columns [cell.column, +columns) exist and the block has
   /// allocated those columns. `what` is the access: "tcgen05.ld", "tcgen05.mma, accumulator".
-  void require(const Block& block, TensorCell cell, uint32_t lanes, uint32_t columns, const char* what) const;
+  void require(const Block& block, TensorCell cell, uint32_t lanes, uint32_t columns, const char* what) const {
+    require(block, cell, lanes, columns, what, address_of(cell));
+  }
+  /// @param given  the address as the program made it, where the cell does not follow from it alone
+  void require(const Block& block, TensorCell cell, uint32_t lanes, uint32_t columns, const char* what,
+               uint32_t given) const;
   bool owns(const Block& block, uint32_t column, uint32_t columns) const;
 
   /// Returns the 128 lanes of a column, which is not checked; the next column follows.

@@ -52,15 +52,20 @@ void FunctionTranslator::guard_late_results(const ptx::Instruction& instruction)
 }
 
 void FunctionTranslator::translate(const ptx::Instruction& instruction) {
-  const Registration* known = owner_.instructions().find(instruction);
-  if (known == nullptr) {
-    const std::vector<std::string> similar = owner_.instructions().similar(instruction.opcode);
-    throw ptx::UnsupportedInstruction(
-        fmt::format("`{}`: instruction `{}` is not implemented", ptx::spelling(instruction), instruction.opcode),
-        instruction.position, fmt::format("{}", fmt::join(similar, ", ")));
+  try {
+    const Registration* known = owner_.instructions().find(instruction);
+    if (known == nullptr) {
+      const std::vector<std::string> similar = owner_.instructions().similar(instruction.opcode);
+      throw ptx::UnsupportedInstruction(
+          fmt::format("`{}`: instruction `{}` is not implemented", ptx::spelling(instruction), instruction.opcode),
+          instruction.position, fmt::format("{}", fmt::join(similar, ", ")));
+    }
+    Translation translation(*this, instruction);
+    known->translator(translation);
+  } catch (ptx::Error& error) {
+    error.add_source(owner_.kernel().describe_line(instruction.source));
+    throw;
   }
-  Translation translation(*this, instruction);
-  known->translator(translation);
 }
 
 void FunctionTranslator::run() {

@@ -54,6 +54,21 @@ TEST_F(SourceLinesTest, NamesTheFileOfTheOneFunctionThatAKernelCalls) {
   EXPECT_EQ(line_of(kernel, "ret"), "device_kernel.h:12");
 }
 
+TEST_F(SourceLinesTest, AreNamedByARefusal) {
+  const auto refusal = [&](const std::string& line) -> std::string {
+    try {
+      compile(".visible .entry k() { .reg .b32 %r<4>;\n" + line + " tcgen05.shift.cta_group::1.down [%r0];\n ret; }\n" +
+              kFiles);
+    } catch (const ptx::Error& error) {
+      return error.what();
+    }
+    return {};
+  };
+  EXPECT_TRUE(refusal(".loc 2 41 3, function_name name, inlined_at 1 12 3\n")
+                  .starts_with("gemm.hpp:41, in the PTX line 6, column 2: `tcgen05.shift"));
+  EXPECT_TRUE(refusal("").starts_with("line 5, column 2: `tcgen05.shift"));
+}
+
 TEST_F(SourceLinesTest, KnowsNoFileWithoutLines) {
   const Kernel& kernel = compile(".visible .entry k() { ret; }");
   EXPECT_EQ(kernel.own_file, "");

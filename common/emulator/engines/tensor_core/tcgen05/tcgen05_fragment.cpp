@@ -52,9 +52,9 @@ uint32_t Tcgen05Fragment::approve(const TensorMemory& memory, const Block& block
                                           : fmt::format("legal lanes of the address: {} and {}", first, first + 16)});
   }
   cell.lane = warp % 4 * kWarpSize + cell.lane % kWarpSize;
-  memory.require(block, cell, lanes_of(shape_), columns_, what);
+  memory.require(block, cell, lanes_of(shape_), columns_, what, address);
   if (shape_ == FragmentShape::s16x32bx2) {
-    memory.require(block, {cell.lane, cell.column + split_}, lanes_of(shape_), columns_, what);
+    memory.require(block, {cell.lane, cell.column + split_}, lanes_of(shape_), columns_, what, address);
   }
   return address_of(cell);
 }
