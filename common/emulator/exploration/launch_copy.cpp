@@ -35,7 +35,8 @@ json to_json(const machine::Diagnostic& report) {
           report.identity,
           {place.kernel, place.source_file, place.has_block, place.block_x, place.block_y, place.block_z,
            place.has_warp, place.warp, place.lanes, place.source, place.instruction, place.calls},
-          report.subject};
+          report.subject,
+          report.between};
 }
 
 machine::Diagnostic diagnostic_of(const json& from) {
@@ -50,6 +51,7 @@ machine::Diagnostic diagnostic_of(const json& from) {
   report.place = {place.at(0), place.at(1), place.at(2), place.at(3), place.at(4),  place.at(5),
                   place.at(6), place.at(7), place.at(8), place.at(9), place.at(10), place.at(11)};
   report.subject = from.at(7);
+  report.between = from.at(8).get<std::vector<uint32_t>>();
   return report;
 }
 

@@ -101,38 +101,26 @@ bool follows(const Diagnostic& later, const Diagnostic& first) {
   if (stops) return true;
   if (!is_about_order(later)) return false;
   const std::string line = own_line(first), later_line = own_line(later);
-  return later.subject == first.subject || (!line.empty() && names(later.likely_cause, line)) ||
+  // Order that is missing between these threads is not that which is missing between others.
+  const bool same_threads = first.between.empty() || later.between.empty() || first.between == later.between;
+  return (later.subject == first.subject && same_threads) || (!line.empty() && names(later.likely_cause, line)) ||
          (!later_line.empty() && names(first.likely_cause, later_line));
 }
 
 }  // namespace
 
 void fold_consequences(std::vector<Diagnostic>& reports) {
-  struct Kept {
-    Diagnostic report;
-    std::vector<Diagnostic> folded;  ///< what follows from it; what follows from that follows from it, too
-  };
-  std::vector<Kept> kept;
+  std::vector<Diagnostic> kept;
   std::stable_sort(reports.begin(), reports.end(),
                    [](const Diagnostic& one, const Diagnostic& other) { return rank(one) < rank(other); });
   for (Diagnostic& report : reports) {
-    const auto first = std::find_if(kept.begin(), kept.end(), [&](const Kept& each) {
-      return follows(report, each.report) ||
-             std::any_of(each.folded.begin(), each.folded.end(),
-                         [&](const Diagnostic& other) { return follows(report, other); });
+    const auto first = std::find_if(kept.begin(), kept.end(), [&](const Diagnostic& each) {
+      return follows(report, each) || std::any_of(each.consequences.begin(), each.consequences.end(),
+                                                  [&](const Diagnostic& other) { return follows(report, other); });
     });
-    if (first == kept.end()) {
-      kept.push_back({std::move(report), {}});
-      continue;
-    }
-    const std::string line = own_line(report);
-    const std::string text = line.empty() ? report.kind : fmt::format("{} at {}", report.kind, line);
-    std::vector<std::string>& named = first->report.consequences;
-    if (std::find(named.begin(), named.end(), text) == named.end()) named.push_back(text);
-    first->folded.push_back(std::move(report));
+    (first == kept.end() ? kept : first->consequences).push_back(std::move(report));
   }
-  reports.clear();
-  for (Kept& each : kept) reports.push_back(std::move(each.report));
+  reports = std::move(kept);
 }
 
 }  // namespace stagecraft::emulator::machine

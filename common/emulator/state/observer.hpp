@@ -49,8 +49,10 @@ struct Diagnostic {
   std::string identity{};
   /// The variable in shared memory that it is about ("full", without an index), or "tensor memory"; often empty.
   std::string subject{};
-  /// What else was found, and follows from this mistake, each as "race at gemm.cu:70" (scheduling/findings.hpp).
-  std::vector<std::string> consequences{};
+  /// The two warps of the cluster that a race or a missing fence is between, the lower number first; one of them twice,
+  /// where it did not wait for its own operation. Empty for other reports.
+  std::vector<uint32_t> between{};
+  std::vector<Diagnostic> consequences{};  ///< what else was found, and follows from this (scheduling/findings.hpp)
 };
 
 /// Something found about a kernel that did not stop it.

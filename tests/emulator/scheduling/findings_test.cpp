@@ -99,7 +99,12 @@ std::vector<std::string> folded(std::vector<Diagnostic> reports) {
   fold_consequences(reports);
   std::vector<std::string> left;
   for (const Diagnostic& report : reports) {
-    left.push_back(fmt::format("{} [{}]", report.kind, fmt::join(report.consequences, ", ")));
+    std::vector<std::string> following;
+    for (const Diagnostic& each : report.consequences) {
+      const std::string& source = each.place.source;
+      following.push_back(each.kind + (source.empty() ? "" : " at " + source.substr(0, source.find(' '))));
+    }
+    left.push_back(fmt::format("{} [{}]", report.kind, fmt::join(following, ", ")));
   }
   return left;
 }
@@ -119,6 +124,18 @@ TEST(ConsequencesTest, AreWhatIsAboutTheSameVariableOrTheSameLine) {
             (Messages{"barrier misuse [race at ring.cu:20]"}));
   EXPECT_EQ(folded({about("race", "tile", "ring.cu:10", "a"), about("race", "sums", "ring.cu:20", "see ring.cu:100")}),
             (Messages{"race []", "race []"}));
+}
+
+// A warp that does not wait for its own load is no reason why another does not wait for its store.
+TEST(ConsequencesTest, AreNotAboutOtherThreads) {
+  Diagnostic own = about("race", "tensor memory", "two.cu:18", "wait::ld"),
+             other = about("race", "tensor memory", "two.cu:22", "wait::st"),
+             back = about("missing tcgen05 fence", "tensor memory", "two.cu:30", "a fence");
+  own.between = {0, 0};
+  other.between = back.between = {0, 4};
+  EXPECT_EQ(folded({own, other, back}), (Messages{"race []", "race [missing tcgen05 fence at two.cu:30]"}));
+  other.likely_cause = "the store at two.cu:18 is not waited for";
+  EXPECT_EQ(folded({own, other}), (Messages{"race [race at two.cu:22]"}));
 }
 
 TEST(ConsequencesTest, AreWhatFollowsFromAConsequence) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -78,6 +79,8 @@ void RaceReport::race(const ClusterRecord& cluster, const PastAccess& before, co
   }
   finding.likely_cause = RaceCause(findings_, cluster, address).of(before, now);
   finding.subject = variable_of(what);
+  const uint32_t first = before.is_asynchronous() ? cluster.order().operation(before.operation()).warp : before.agent;
+  finding.between = {std::min(first, now.warp), std::max(first, now.warp)};
   if (same_value) finding.tolerated = "both write the same value";
   if (is_in_warpgroup) {
     finding.tolerated =

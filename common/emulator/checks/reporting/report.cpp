@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace stagecraft::emulator::checks {
@@ -71,10 +74,16 @@ std::string render_text(const machine::Diagnostic& diagnostic) {
   if (!diagnostic.tolerated.empty()) {
     append_indented(out, "not promised by PTX, though the chip seems to tolerate it: " + diagnostic.tolerated, 2);
   }
-  if (const size_t count = diagnostic.consequences.size(); count != 0) {
+  std::vector<std::string> following;
+  for (const machine::Diagnostic& each : diagnostic.consequences) {
+    const std::string line = each.place.source.substr(0, each.place.source.find(' '));
+    std::string text = line.empty() ? each.kind : fmt::format("{} at {}", each.kind, line);
+    if (std::find(following.begin(), following.end(), text) == following.end()) following.push_back(std::move(text));
+  }
+  if (const size_t count = following.size(); count != 0) {
     append_indented(out,
                     fmt::format("{} more report{} from this one: {}", count, count == 1 ? " follows" : "s follow",
-                                fmt::join(diagnostic.consequences, ", ")),
+                                fmt::join(following, ", ")),
                     2);
   }
   return out;
@@ -98,7 +107,7 @@ nlohmann::json render_json(const machine::Diagnostic& diagnostic) {
   if (!diagnostic.details.empty()) json["details"] = diagnostic.details;
   if (!diagnostic.likely_cause.empty()) json["likely_cause"] = diagnostic.likely_cause;
   if (!diagnostic.tolerated.empty()) json["tolerated"] = diagnostic.tolerated;
-  if (!diagnostic.consequences.empty()) json["consequences"] = diagnostic.consequences;
+  for (const machine::Diagnostic& each : diagnostic.consequences) json["consequences"].push_back(render_json(each));
   return json;
 }
 

@@ -51,6 +51,9 @@ Diagnostic describe(const ClusterRecord& cluster, const TensorConflict& conflict
   Diagnostic finding;
   finding.subject = "tensor memory";
   finding.place = place_of(cluster, now.warp, now.lanes, now.pc);
+  if (conflict.flaw <= TensorFlaw::fence_before) {
+    finding.between = {std::min(before.warp, now.warp), std::max(before.warp, now.warp)};
+  }
   std::string range = spell(conflict.range);
   if (conflict.rank != now.warp / cluster.order().warps_per_block()) range += " of the peer block";
   switch (conflict.flaw) {

@@ -78,14 +78,20 @@ TEST(ReportTest, NamesWhatFollowsFromAMistake) {
   machine::Diagnostic diagnostic;
   diagnostic.kind = "race";
   diagnostic.message = "reads tile";
-  diagnostic.consequences = {"deadlock at ring.cu:52"};
+  const auto following = [](const char* kind, const char* source) {
+    machine::Diagnostic report;
+    report.kind = kind;
+    report.place.source = source;
+    return report;
+  };
+  diagnostic.consequences = {following("deadlock", "ring.cu:52 (mbarrier.hpp:53)")};
   EXPECT_EQ(render_text(diagnostic),
             "stagecraft: race\n  reads tile\n  1 more report follows from this one: deadlock at ring.cu:52\n");
-  diagnostic.consequences.push_back("race at ring.cu:81");
+  diagnostic.consequences.push_back(following("race", "ring.cu:81"));
   EXPECT_EQ(render_text(diagnostic),
             "stagecraft: race\n  reads tile\n"
             "  2 more reports follow from this one: deadlock at ring.cu:52, race at ring.cu:81\n");
-  EXPECT_EQ(render_json(diagnostic)["consequences"].dump(), R"(["deadlock at ring.cu:52","race at ring.cu:81"])");
+  EXPECT_EQ(render_json(diagnostic)["consequences"][1].dump(), R"({"kind":"race","message":"","source":"ring.cu:81"})");
 }
 
 TEST(ReportTest, WritesLaneMasksAsRanges) {
