@@ -34,6 +34,8 @@ constexpr size_t kMostSteps = 20'000;
 /// that the host's speed does not matter.
 constexpr machine::Cycle kMostTimes = 64, kAlways = machine::Cycle{1} << 27;
 
+constexpr const char* kFollows = "all that they show follows from what the default schedule shows";
+
 /// What makes a mistake the same as another one.
 std::string identity_of(const Diagnostic& report) {
   return fmt::format("{}|{}", report.kind, report.identity.empty() ? report.place.source : report.identity);
@@ -62,8 +64,16 @@ class LaunchExploration {
     limit_ = kMostTimes * usual.cycles + kAlways;
     if (launch_.interleavings != 0) {
       run_all();
-      return found_;
+    } else {
+      run_some();
     }
+    return tell(usual.diagnostics);
+  }
+
+ private:
+  using MakeChoices = std::function<std::unique_ptr<ChosenSchedule>()>;
+
+  void run_some() {
     // The schedule without switches is the first, and says how many turns there are to choose from.
     const CopyOutcome first = outcome_of(start(Schedule{}));
     points_ = first.points;
@@ -81,11 +91,26 @@ class LaunchExploration {
       under_way.pop_front();
       judge(outcome, number);
     }
-    return found_;
   }
 
- private:
-  using MakeChoices = std::function<std::unique_ptr<ChosenSchedule>()>;
+  /// Reports what was found: one report for each mistake, in however many schedules it shows. What follows from a
+  /// mistake of the default schedule is left for its report. Returns whether there was anything else.
+  bool tell(std::vector<Diagnostic> all) {
+    bool is_new = false;
+    all.insert(all.end(), found_.begin(), found_.end());
+    machine::fold_consequences(all);
+    for (Diagnostic& each : all) {
+      if (usual_.contains(identity_of(each))) {
+        std::copy_if(each.consequences.begin(), each.consequences.end(), std::back_inserter(totals_.consequences_),
+                     [&](const Diagnostic& other) { return !usual_.contains(identity_of(other)); });
+        continue;
+      }
+      ++totals_.mistakes_;
+      launch_.report(each);
+      is_new = true;
+    }
+    return is_new;
+  }
 
   /// Starts a copy with these choices; with null, the launch as it is when it is not explored.
   LaunchCopy start(const MakeChoices& choices) {
@@ -119,12 +144,10 @@ class LaunchExploration {
       }
       for (Diagnostic each : outcome.diagnostics) {
         if (!found.contains(identity_of(each))) continue;
-        ++totals_.mistakes_;
         each.details.push_back(fmt::format("found in interleaving {}, with the same options always", count));
-        launch_.report(each);
+        found_.push_back(std::move(each));
       }
       ++totals_.failed_;
-      found_ = true;
       return;
     }
   }
@@ -233,15 +256,10 @@ class LaunchExploration {
     const CopyOutcome shown = outcome_of(start(shortest));
     const std::set<std::string> found = mistakes_of(shown);
     reported_.insert(found.begin(), found.end());
-    std::vector<Diagnostic> reports;
-    std::copy_if(shown.diagnostics.begin(), shown.diagnostics.end(), std::back_inserter(reports),
-                 [&](const Diagnostic& each) { return found.contains(identity_of(each)); });
-    machine::fold_consequences(reports);
-    for (Diagnostic& each : reports) {
-      ++totals_.mistakes_;
+    for (Diagnostic each : shown.diagnostics) {
+      if (!found.contains(identity_of(each))) continue;
       add_schedule(each, shown, number);
-      launch_.report(each);
-      found_ = true;
+      found_.push_back(std::move(each));
     }
   }
 
@@ -262,7 +280,7 @@ class LaunchExploration {
   std::set<std::string> reported_;  ///< mistakes that were found in other schedules
   uint64_t points_ = 1;
   machine::Cycle limit_ = 0;
-  bool found_ = false;
+  std::vector<Diagnostic> found_;  ///< of these schedules, as their shortest ones show them
 };
 
 bool Exploration::explore(const ExploredLaunch& launch) {
@@ -283,6 +301,8 @@ std::string Exploration::nothing() const {
                      : "nothing more than the default schedule shows, which is reported with its launch";
 }
 
+std::vector<Diagnostic> Exploration::take_consequences() { return std::exchange(consequences_, {}); }
+
 std::string Exploration::text_of_interleavings() const {
   const auto several = [](uint64_t count, const char* one) {
     return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
@@ -293,7 +313,8 @@ std::string Exploration::text_of_interleavings() const {
   if (is_whole && !proves) text += " of the synchronisation";
   if (launches_ - skipped_ > 1) text += fmt::format(" of {} launches", launches_ - skipped_);
   if (failed_ != 0) {
-    text += fmt::format(" explored: {}, reported above", several(mistakes_, "mistake"));
+    text += mistakes_ == 0 ? std::string(" explored: ") + kFollows
+                           : fmt::format(" explored: {}, reported above", several(mistakes_, "mistake"));
   } else if (incomplete_ != 0 || was_interrupted_) {
     const std::string rest = incomplete_ == 0
                                  ? "interrupted"
@@ -313,8 +334,10 @@ std::string Exploration::text_of_schedules() const {
   if (explored > 1) text += fmt::format(" of each of {} launches", explored);
   if (was_interrupted_) text = fmt::format("explored {} schedules before the interruption", runs_);
   if (failed_ != 0) {
-    text += fmt::format(": {} fail{}, and {} mistake{} reported above", failed_, failed_ == 1 ? "s" : "", mistakes_,
-                        mistakes_ == 1 ? " is" : "s are");
+    text += fmt::format(": {} fail{}, and {}", failed_, failed_ == 1 ? "s" : "",
+                        mistakes_ == 0
+                            ? kFollows
+                            : fmt::format("{} mistake{} reported above", mistakes_, mistakes_ == 1 ? " is" : "s are"));
   } else if (explored != 0) {
     text += ": " + nothing();
   }

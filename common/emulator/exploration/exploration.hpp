@@ -45,8 +45,11 @@ class Exploration {
   ///
   /// Or runs a launch under all interleavings of its synchronisation that are not equivalent (interleavings.hpp), until
   /// one fails. What commutes is not run in both orders; a race is found in either.
-  /// @return whether something was found
+  /// @return whether something was reported
   bool explore(const ExploredLaunch& launch);
+
+  /// What the last launch showed in other schedules, and follows from what it shows in the default one; each once.
+  std::vector<machine::Diagnostic> take_consequences();
 
   /// Whether a launch was explored.
   bool has_launches() const { return launches_ != 0; }
@@ -73,6 +76,7 @@ class Exploration {
   uint64_t incomplete_ = 0;  ///< launches with more interleavings than were run to their end
   bool was_interrupted_ = false;
   Coverage coverage_;
+  std::vector<machine::Diagnostic> consequences_;
 };
 
 }  // namespace stagecraft::emulator::exploration

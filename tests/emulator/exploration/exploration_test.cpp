@@ -33,6 +33,18 @@ TEST_F(ExplorationTest, AWaiterThatMissesAPhaseWaitsForEver) {
   expect_refuted(missed_phase(), {64}, "deadlock");
 }
 
+// The default schedule shows a race; that a phase is missed in others is no mistake of its own.
+TEST_F(ExplorationTest, WhatFollowsFromTheDefaultSchedulesMistakeIsLeftForItsReport) {
+  const std::string body = kInit + "@%p1 st.shared.u32 [tile], %warp;\n" + missed_phase().substr(kInit.size());
+  EXPECT_TRUE(explore(body, {64}, 20).empty());
+  const std::vector<Diagnostic> following = exploration_.take_consequences();
+  ASSERT_EQ(following.size(), 1u) << exploration_.text();
+  EXPECT_EQ(following[0].kind, "deadlock") << render_text(following[0]);
+  schedule_of(following[0]);
+  EXPECT_TRUE(exploration_.text().ends_with("all that they show follows from what the default schedule shows"));
+  EXPECT_TRUE(exploration_.take_consequences().empty());
+}
+
 TEST_F(ExplorationTest, ATryWaitThatAnswersFalseMustBeRepeated) {
   expect_found(kInit + R"(
     @!%p2 bra READER;

@@ -225,6 +225,7 @@ class KernelRun {
   /// Reports what was found, and returns its text.
   std::string report_findings(std::vector<machine::Diagnostic>& found) {
     std::string report;
+    for (machine::Diagnostic& each : launches_.exploration.take_consequences()) found.push_back(std::move(each));
     machine::fold_consequences(found);
     for (const machine::Diagnostic& diagnostic : found) {
       reporter_.report(diagnostic);
