@@ -65,7 +65,8 @@ bool TensorMapCheck::knows_any(const ClusterOrder& order, const Step& past, uint
 }
 
 /// Whether a copy has ended for some of the lanes. CUTLASS's grouped kernels wait with cp.async.bulk.wait_group before
-/// they change a map, for loads too, which end at an mbarrier: this is taken for enough.
+/// they change a map, for loads too, which end at an mbarrier, and by whichever lane is elected: this is taken for
+/// enough.
 bool TensorMapCheck::has_ended(ClusterRecord& cluster, const Use& use, uint32_t warp, LaneMask lanes) {
   const ClusterOrder& order = cluster.order();
   if (use.waited && knows_any(order, *use.waited, warp, lanes)) return true;
@@ -100,7 +101,7 @@ void TensorMapCheck::note_group(ClusterRecord& cluster, const machine::GroupEven
   const Step now = step(cluster, warp, 1u << event.lane, event.fragment->pc);
   for (auto& [address, map] : maps_) {
     for (Use& use : map.uses) {
-      if (use.cluster != now.cluster || use.warp != warp || use.lanes != now.lanes) continue;
+      if (use.cluster != now.cluster || use.warp != warp) continue;
       if (event.kind == machine::GroupEventKind::commit) {
         use.is_committed = true;
       } else if (use.is_committed && event.keep == 0 && !use.waited) {

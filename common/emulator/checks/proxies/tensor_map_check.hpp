@@ -61,7 +61,7 @@ class TensorMapCheck final : public MemoryCheck {
   };
   struct Use : Step {
     std::vector<uint32_t> operations;  ///< one for each target
-    bool is_committed = false;         ///< its thread has committed a group of bulk copies since
+    bool is_committed = false;         ///< its warp has committed a group of bulk copies since
     std::optional<Step> waited;        ///< and has waited for that
   };
   struct Map {
