@@ -23,7 +23,7 @@ TEST_F(RaceTest, TellsThePairThatNeedsTheStrongestBarrier) {
   // Lanes of the writer's own warp race too.
   const std::string body = "ld.shared.u32 %r1, [tile];\n@%first st.shared.u32 [tile], 1;\n";
   expect_one(run("@%first st.shared.u32 [tile], 0;\nbar.sync 0;\n" + body, {.threads = 128}), "race",
-             {"f.cu:3", "f.cu:4", "there is no __syncthreads() or other barrier"});
+             {"f.cu:3", "f.cu:4", "__syncthreads()"});
   expect_one(run("@%first st.shared.u32 [tile], 0;\nbar.sync 0;\n" + body, {.threads = 32}), "race",
              {"f.cu:3", "f.cu:4", "__syncwarp()"});
 }
