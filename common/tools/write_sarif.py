@@ -53,7 +53,8 @@ def result_of(report: dict, names: list[str]) -> dict:
     name = explain.name_of(report["kind"])
     lines = [report["message"], *report.get("details", [])]
     if report.get("consequences"):
-        lines.append("what follows from this: " + ", ".join(each["kind"] + (f" at {each['source']}" if "source" in each else "") for each in report["consequences"]))
+        following = [each["kind"] + (f" at {each['source']}" if "source" in each else "") for each in report["consequences"]]
+        lines.append("what follows from this: " + ", ".join(following))
     for key, text in (("likely_cause", "likely cause: {}"), ("tolerated", "the chip seems to tolerate it: {}")):
         if key in report:
             lines.append(text.format(report[key]))
