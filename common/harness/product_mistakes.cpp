@@ -262,8 +262,8 @@ class Search {
       try_element(
           "every element is 0. Is anything multiplied, or stored, at all? Copies from outside of a matrix bring zeros",
           zero);
-    for (const auto& [what, of_sums] : w_.also) {
-      try_element(what, [&](int r, int c) { return of_sums(sum_, r, c); });
+    for (const auto& mistake : w_.also) {
+      try_element(mistake.what, [&](int r, int c) { return mistake.of_sums(sum_, r, c); });
     }
     parts_of_k();
     places();
@@ -503,23 +503,23 @@ class Search {
       }
     }
     const std::vector<IndexMap> of_rows = index_maps(s_.m, s_.tile_m, "row");
-    for (const auto& [what, from] : of_rows) {
-      try_sums("of C, " + what + ". Which rows of A are multiplied, and where is each row of sums stored?",
-               [&](int r, int c) { return sum_of(from(r), c); });
+    for (const auto& map : of_rows) {
+      try_sums("of C, " + map.what + ". Which rows of A are multiplied, and where is each row of sums stored?",
+               [&](int r, int c) { return sum_of(map.from(r), c); });
     }
     const std::vector<IndexMap> of_columns = index_maps(s_.n, s_.tile_n, "column");
-    for (const auto& [what, from] : of_columns) {
-      try_sums("of C, " + what + ". Which rows of B are multiplied, and where is each column of sums stored?",
-               [&](int r, int c) { return sum_of(r, from(c)); });
+    for (const auto& map : of_columns) {
+      try_sums("of C, " + map.what + ". Which rows of B are multiplied, and where is each column of sums stored?",
+               [&](int r, int c) { return sum_of(r, map.from(c)); });
     }
     if (w_.of_sums) {
-      for (const auto& [what, from] : of_rows) {
-        try_element("of the finished C, " + what + ". Where is each row stored?",
-                    [&](int r, int c) { return right_or_unknown(from(r), c); });
+      for (const auto& map : of_rows) {
+        try_element("of the finished C, " + map.what + ". Where is each row stored?",
+                    [&](int r, int c) { return right_or_unknown(map.from(r), c); });
       }
-      for (const auto& [what, from] : of_columns) {
-        try_element("of the finished C, " + what + ". Where is each column stored?",
-                    [&](int r, int c) { return right_or_unknown(r, from(c)); });
+      for (const auto& map : of_columns) {
+        try_element("of the finished C, " + map.what + ". Where is each column stored?",
+                    [&](int r, int c) { return right_or_unknown(r, map.from(c)); });
       }
     }
     for (const int chunk : {4, 8, 16}) {
@@ -715,11 +715,11 @@ class Search {
       return sum;
     };
     const std::vector<WrongReading> all_of_a = wrong_readings(of_a), all_of_b = wrong_readings(of_b);
-    for (const auto& [what, reading] : all_of_a) {
-      try_sums("tiles of A " + what, [&](int r, int c) { return read_wrongly(&reading, nullptr, r, c); });
+    for (const auto& wrong : all_of_a) {
+      try_sums("tiles of A " + wrong.what, [&](int r, int c) { return read_wrongly(&wrong.reading, nullptr, r, c); });
     }
-    for (const auto& [what, reading] : all_of_b) {
-      try_sums("tiles of B " + what, [&](int r, int c) { return read_wrongly(nullptr, &reading, r, c); });
+    for (const auto& wrong : all_of_b) {
+      try_sums("tiles of B " + wrong.what, [&](int r, int c) { return read_wrongly(nullptr, &wrong.reading, r, c); });
     }
     for (size_t i = 0; i < std::min(all_of_a.size(), all_of_b.size()); ++i) {
       if (all_of_a[i].what != all_of_b[i].what) continue;
@@ -783,17 +783,18 @@ class Search {
     });
     for (const bool is_a : {true, false}) {
       const int block = (is_a ? w_.scaled_a : w_.scaled_b)->block, blocks = (s_.k + block - 1) / block;
-      for (const auto& [what, from] : index_maps(blocks, std::clamp(s_.tile_k / block, 1, blocks), "block")) {
+      for (const auto& map : index_maps(blocks, std::clamp(s_.tile_k / block, 1, blocks), "block")) {
         attempt(
-            "those of other blocks along K: " + what,
+            "those of other blocks along K: " + map.what,
             [&](Place at, int) {
-              return Place{at.of_a, at.row, from(at.k / block) * block};
+              return Place{at.of_a, at.row, map.from(at.k / block) * block};
             },
             is_a, !is_a);
       }
-      for (const auto& [what, from] : index_maps(is_a ? s_.m : s_.n, tile_of(is_a), "row")) {
+      for (const auto& map : index_maps(is_a ? s_.m : s_.n, tile_of(is_a), "row")) {
         attempt(
-            "those of other rows: " + what, [&](Place at, int) { return in_row(at, from(at.row)); }, is_a, !is_a);
+            "those of other rows: " + map.what, [&](Place at, int) { return in_row(at, map.from(at.row)); }, is_a,
+            !is_a);
       }
     }
   }
@@ -808,13 +809,13 @@ class Search {
         return static_cast<double>(NAN);
       return w_.of_sums([&](int, int) { return sum_of(r, c); }, other_row, other_column);
     };
-    for (const auto& [what, from] : index_maps(s_.n, s_.tile_n, "column")) {
-      try_element("the sums are right, and what is added to them or multiplies them is of other columns: " + what,
-                  [&](int r, int c) { return with(r, c, r, from(c)); });
+    for (const auto& map : index_maps(s_.n, s_.tile_n, "column")) {
+      try_element("the sums are right, and what is added to them or multiplies them is of other columns: " + map.what,
+                  [&](int r, int c) { return with(r, c, r, map.from(c)); });
     }
-    for (const auto& [what, from] : index_maps(s_.m, s_.tile_m, "row")) {
-      try_element("the sums are right, and what is added to them or multiplies them is of other rows: " + what,
-                  [&](int r, int c) { return with(r, c, from(r), c); });
+    for (const auto& map : index_maps(s_.m, s_.tile_m, "row")) {
+      try_element("the sums are right, and what is added to them or multiplies them is of other rows: " + map.what,
+                  [&](int r, int c) { return with(r, c, map.from(r), c); });
     }
   }
 
@@ -829,7 +830,8 @@ class Search {
     try_element(
         "each element is cut off towards zero, and should be rounded to the nearest number",
         [&](int r, int c) { return rounded(right(r, c), w_.output_bits, cut); }, /*exact=*/true);
-    for (const auto& [bits, name] : {std::pair{8, "bf16"}, {11, "f16 or tf32"}}) {
+    for (const int bits : {8, 11}) {
+      const char* const name = bits == 8 ? "bf16" : "f16 or tf32";
       if (bits >= w_.output_bits) continue;
       try_element(
           std::string("each element has only the bits of ") + name + ". Where is it converted on its way?",
@@ -845,8 +847,9 @@ class Search {
         }
         return sum;
       };
-      for (const auto& [whose, of_a, of_b] :
-           {std::tuple{"A", true, false}, {"B", false, true}, {"A and B", true, true}}) {
+      for (const int which : {1, 2, 3}) {
+        const bool of_a = (which & 1) != 0, of_b = (which & 2) != 0;
+        const char* const whose = !of_b ? "A" : !of_a ? "B" : "A and B";
         try_sums(
             std::string("the elements of ") + whose + " have only the bits of " + name + ". Where are they converted?",
             [&](int r, int c) { return with_operands(nearest, of_a, of_b, r, c); });

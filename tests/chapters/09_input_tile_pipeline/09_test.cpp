@@ -83,10 +83,10 @@ class Product {
     for (const auto& [columns, step_of_k] : mistakes) {
       also.push_back({std::string("for step `step` of group `group` the tiles at column (") + columns +
                           ") * kTileK came. How many steps of K are in the groups before it?",
-                      [this, step_of_k](const Guess&, int row, int column) {
+                      [this, step_of = step_of_k](const Guess&, int row, int column) {
                         double sum = 0;
                         for (int k = 0; k < k_; ++k) {
-                          const int step = k / kTileK, from = step_of_k(step / k_group_size_, step % k_group_size_);
+                          const int step = k / kTileK, from = step_of(step / k_group_size_, step % k_group_size_);
                           const int of_k = from * kTileK + k % kTileK;
                           if (of_k < k_) sum += double{a_[size_t(row) * k_ + of_k]} * b_[size_t(column) * k_ + of_k];
                         }
