@@ -309,7 +309,7 @@ void ClusterOrder::note_wait(uint32_t number, uint32_t index, const machine::Bar
   threads_.mark(number);  // begins a new time, which is that of the wait
   note = {event.phase,        event.fragment->pc, event.lanes,   warp.arrival_count,     warp.time,
           warp.meeting_count, repeated,           after_meeting, event.semantics.relaxed};
-  if (event.phase > 0 && barriers_[index].is_for_copies) warp.awaited = {index, event.phase - 1};
+  if (event.phase > 0 && barriers_[index].is_for_copies) warp.awaited = {index, static_cast<Time>(event.phase - 1)};
 }
 
 }  // namespace stagecraft::emulator::checks

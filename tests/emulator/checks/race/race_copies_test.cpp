@@ -148,7 +148,8 @@ TEST_F(RaceTest, FindsAMissingWaitGroupBeforeReuse) {
       "cp.async.bulk.global.shared::cta.bulk_group [%out], [tile], 256;\ncp.async.bulk.commit_group;\n{}DONE:\n"
       "bar.sync 0;\nst.shared.u32 [%own], %lane;\ncp.async.bulk.wait_group 0;\n";
   expect_one(run(fmt::format(fmt::runtime(store), "")), "race", {"f.cu:5 reads it", "wait_group.read"});
-  expect_one(run(fmt::format(fmt::runtime(store), "cp.async.bulk.wait_group.read 1;\n")), "race", {"wait_group.read"});
+  expect_one(run(fmt::format(fmt::runtime(store), "cp.async.bulk.wait_group.read 1;\n")), "race",
+             {"the wait_group at f.cu:7 the youngest 1", "let no more than 0 stay pending"});
   expect_silence(run(fmt::format(fmt::runtime(store), "cp.async.bulk.wait_group.read 0;\n")));
   expect_silence(run(fmt::format(fmt::runtime(store), "cp.async.bulk.wait_group 0;\n")));
 }
