@@ -177,19 +177,20 @@ def history(run, barrier, kind):
     return [step for step in steps(run) if step.barrier == barrier and step.kind == kind]
 
 
-def find_barriers(run, array, number):
-    """Returns where the barriers of an array are in the run: full, and after it empty, of `number` stages."""
+def find_barriers(run, ring):
+    """Returns where the full and the empty barrier of each stage of a ring are in the run."""
     of_name = {barrier["name"]: place for place, barrier in enumerate(run["barriers"])}
-    return [(of_name[f"{array}[{stage}]"], of_name[f"{array}[{stage + number}]"]) for stage in range(number)]
+    number = sum(name.startswith(f"{ring}.full[") for name in of_name)
+    return [(of_name[f"{ring}.full[{stage}]"], of_name[f"{ring}.empty[{stage}]"]) for stage in range(number)]
 
 
 def draw_two_rings(run):
     """The stages of tiles and of accumulators where each k-tile takes one of both."""
     role = lambda step: run["warps"][step.warp]["name"].split()[0] if step.warp >= 0 else ""   # noqa: E731
-    count = lambda array: sum(barrier["name"].startswith(array + "[") for barrier in run["barriers"]) // 2   # noqa: E731
     chart = Chart(run["cycles"])
-    tiles, sums = count("input_barriers"), count("output_barriers")
-    for stage, (full, empty) in enumerate(find_barriers(run, "input_barriers", tiles)):
+    input_barriers, output_barriers = find_barriers(run, "input_barriers"), find_barriers(run, "output_barriers")
+    tiles, sums = len(input_barriers), len(output_barriers)
+    for stage, (full, empty) in enumerate(input_barriers):
         chart.lane(f"tiles, stage {stage}")
         commits = [step.cycle for step in history(run, empty, "arrive") if step.warp < 0]
         for turn, (begin, filled, read, freed) in enumerate(zip(history(run, full, "expect"), history(run, full, "end"), commits,
@@ -198,7 +199,7 @@ def draw_two_rings(run):
             chart.bar(begin.cycle, filled.cycle, "copying", f"k-tile {stage + turn * tiles}")
             chart.bar(begun, read, "full", str(stage + turn * tiles))
             chart.bar(read, freed.cycle, "read", str(stage + turn * tiles))
-    for stage, (full, empty) in enumerate(find_barriers(run, "output_barriers", sums)):
+    for stage, (full, empty) in enumerate(output_barriers):
         chart.lane(f"sums, stage {stage}")
         taken = [step for step in history(run, empty, "pass") if role(step) == "multiply"]
         for turn, (begin, filled, freed) in enumerate(zip(taken, history(run, full, "end"), history(run, empty, "end"))):
