@@ -118,7 +118,9 @@ std::optional<uint32_t> full_barrier_of(const Sleepers& sleepers, const Group& g
   std::vector<OtherBarrier> empties = siblings_of(sleepers, group, offset_of(first));
   empties.push_back({offset_of(first), {}, sleepers.barrier_of(first), &sleepers.history_of(first)});
   for (const OtherBarrier& empty : empties) {
-    for (const auto& [place, full] : sleepers.histories()) {
+    for (const auto& each : sleepers.histories()) {
+      const auto& place = each.first;
+      const BarrierHistory& full = each.second;
       if (place.first != block || place.second == empty.offset || !filled_by_group(full)) continue;
       const bool is_slot =
           std::any_of(empty.history->arrivers.begin(), empty.history->arrivers.end(), [&](const auto& freer) {

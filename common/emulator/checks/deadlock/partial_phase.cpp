@@ -411,7 +411,9 @@ std::string reader_never_arrived(const Sleepers& sleepers, const Group& group) {
   };
   const std::string array = array_of(*first.grid().kernel, offset_of(first));
   std::string found;
-  for (const auto& [place, history] : sleepers.histories()) {
+  for (const auto& of_barrier : sleepers.histories()) {
+    const auto& place = of_barrier.first;
+    const BarrierHistory& history = of_barrier.second;
     if (place.first != own || place.second == offset_of(first)) continue;
     const auto has_seen = [&](const Came& each) {
       return std::any_of(history.waiters.begin(), history.waiters.end(),

@@ -14,7 +14,7 @@ namespace stagecraft::emulator::checks {
 
 std::string RaceCause::operand_elsewhere(const Operation& product, const Operation* copy) const {
   const uint32_t rank = address_ >> machine::kSharedRankShift, offset = address_ & machine::kSharedOffsetMask;
-  const auto [a, b] = product.operands;
+  const uint32_t a = product.operands[0], b = product.operands[1];
   const uint32_t none = Operation::kNowhere;
   if (b == none || product.awaited.barrier == AwaitedPhase::kNone) return {};
   // The operand that begins last before the place.
