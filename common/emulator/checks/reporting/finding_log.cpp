@@ -16,6 +16,7 @@ void FindingLog::start(const machine::Kernel& kernel) {
   racing_.clear();
   suspicions_.clear();
   withdrawn_.clear();
+  replaced_.clear();
 }
 
 std::optional<std::string> FindingLog::claim(std::string_view kind, uint32_t before_pc, uint32_t now_pc) {
@@ -38,7 +39,7 @@ std::optional<std::string> FindingLog::claim(std::string_view kind, uint32_t pc)
 
 size_t FindingLog::add(machine::Cycle at, std::string identity, machine::Diagnostic finding) {
   finding.identity = std::move(identity);
-  if (std::exchange(replaces_, false)) {
+  if (replaced_.erase(finding.identity) != 0) {
     const auto weaker = std::find_if(findings_.begin(), findings_.end(), [&](const machine::Finding& each) {
       return each.diagnostic.identity == finding.identity;
     });
@@ -90,8 +91,12 @@ std::string FindingLog::line(uint32_t pc) const {
 
 std::optional<std::string> FindingLog::claim_identity(std::string identity, uint32_t strength) {
   const auto found = claimed_.find(identity);
-  replaces_ = found != claimed_.end() && found->second < strength;
-  if (found != claimed_.end() ? !replaces_ : findings_.size() >= machine::kMostFindings) return std::nullopt;
+  if (found != claimed_.end()) {
+    if (found->second >= strength) return std::nullopt;
+    replaced_.insert(identity);
+  } else if (findings_.size() >= machine::kMostFindings) {
+    return std::nullopt;
+  }
   claimed_[identity] = strength;
   return identity;
 }

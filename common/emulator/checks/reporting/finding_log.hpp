@@ -71,7 +71,8 @@ class FindingLog {
   /// Instructions and kind, and one more than the greatest strength so far.
   std::map<std::tuple<uint32_t, uint32_t, std::string>, uint32_t> asked_;
   std::map<std::string, uint32_t> claimed_;  ///< and their strength
-  bool replaces_ = false;                    ///< what was claimed last had been claimed before
+  /// What was claimed again and is still to be added: others may be claimed and added before.
+  std::set<std::string> replaced_;
   std::vector<machine::Finding> findings_;
   std::set<uint32_t> racing_;              ///< instructions
   std::map<size_t, uint32_t> suspicions_;  ///< findings that a race would explain: their instructions, by number
