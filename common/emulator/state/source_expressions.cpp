@@ -105,6 +105,7 @@ std::optional<size_t> opening(const Tokens& tokens, size_t close) {
 /// The arguments or parameters between the brackets at `open` and `close`.
 std::vector<Part> list_between(const Tokens& tokens, size_t open, size_t close) {
   std::vector<Part> parts;
+  if (close >= tokens.size()) return parts;  // both branches of an #if may have brackets
   size_t begin = open + 1;
   int depth = 0;
   for (size_t i = open + 1; i <= close; ++i) {
@@ -294,7 +295,7 @@ Part statement_at(const Tokens& tokens, const ptx::SourceLine& place) {
   const size_t begin = static_cast<size_t>(first - tokens.begin());
   size_t end = begin;
   const auto ends = [](const std::string& text) { return text == ";" || text == "{" || text == "}"; };
-  while (end < tokens.size() && (tokens[end].line <= place.line || !ends(tokens[end - 1].text))) ++end;
+  while (end < tokens.size() && (tokens[end].line <= place.line || (end > 0 && !ends(tokens[end - 1].text)))) ++end;
   return {&tokens, begin, end};
 }
 
