@@ -212,6 +212,7 @@ void Parser::body(Function& function, const std::vector<Token>& return_names,
                   const std::vector<Token>& parameter_names) {
   function_ = &function;
   source_ = 0;
+  source_is_certain_ = true;
   latest_at_place_.clear();
   ambiguous_places_.clear();
   scopes_.emplace(function);
