@@ -44,6 +44,7 @@ LaunchResult Machine::launch(const LaunchRequest& request, const std::vector<Obs
   GridConstants grid;
   grid.request = &request;
   grid.kernel = request.kernel;
+  grid.kernel->barrier_names.forget();
   grid.architecture = &architecture_;
   grid.latencies = &latencies_of(architecture_);
   grid.memory = &memory_;

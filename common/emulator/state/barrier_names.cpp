@@ -207,6 +207,12 @@ class Naming {
 
 }  // namespace
 
+void BarrierNames::forget() {
+  const std::lock_guard lock(mutex_);
+  initialised_by_.clear();
+  is_current_ = false;
+}
+
 void BarrierNames::note(uint32_t offset, uint32_t pc) {
   const std::lock_guard lock(mutex_);
   if (initialised_by_[offset].insert(pc).second) is_current_ = false;

@@ -18,6 +18,8 @@ class Kernel;
 
 class BarrierNames {
  public:
+  /// A launch begins: where its barriers are may depend on its arguments.
+  void forget();
   /// Notes that an instruction has initialised a barrier. Blocks that run at the same time may call it.
   void note(uint32_t offset, uint32_t pc);
   /// The name of the barrier at an offset of shared memory; empty where none is certain.
