@@ -18,8 +18,8 @@ using machine::TensorMapEventKind;
 namespace {
 
 constexpr uint64_t kMapBytes = 128;
-constexpr size_t kUsesKept = 64;  // of one map: more copies than a thread has under way
-constexpr size_t kFencesKept = 256;
+constexpr size_t kUsesKept = 64;      // of one map: more copies than a thread has under way
+constexpr size_t kFencesKept = 1024;  // of one map
 
 /// "cudaMalloc #3+0x80"
 std::string name_of(const ClusterRecord& cluster, uint64_t address) {
@@ -122,8 +122,12 @@ void TensorMapCheck::tensor_map_changed(ClusterRecord& cluster, const machine::T
       Map& map = maps_[event.address];
       const bool elsewhere = map.change && map.change->cluster != now.cluster;
       const bool knows = !map.change || elsewhere || knows_any(order, *map.change, warp, event.lanes);
-      map.acquired.push_back({now, knows});
-      if (map.acquired.size() > kFencesKept) map.acquired.erase(map.acquired.begin());
+      // A warp that acquires it before each copy says no more by that than by the first time.
+      const bool is_again = std::any_of(map.acquired.begin(), map.acquired.end(), [&](const Fence& fence) {
+        return fence.cluster == now.cluster && fence.warp == warp && fence.knows_change &&
+               (now.lanes & ~fence.lanes) == 0;
+      });
+      if (!is_again && map.acquired.size() < kFencesKept) map.acquired.push_back({now, knows});
       return;
     }
     case TensorMapEventKind::release:
@@ -159,10 +163,12 @@ void TensorMapCheck::use(ClusterRecord& cluster, const IssuedOperation& issued) 
   const Step now = step(cluster, warp, 1u << operation.lane, operation.fragment->pc);
   if (map.change) {
     const uint32_t rank = warp / order.warps_per_block();
-    const bool acquired = std::any_of(map.acquired.begin(), map.acquired.end(), [&](const Fence& fence) {
-      return fence.cluster == now.cluster && fence.warp / order.warps_per_block() == rank && fence.knows_change &&
-             knows_any(order, fence, warp, now.lanes);
-    });
+    // Where there are more fences than are kept, its own may be among those that are not.
+    const bool acquired = map.acquired.size() == kFencesKept ||
+                          std::any_of(map.acquired.begin(), map.acquired.end(), [&](const Fence& fence) {
+                            return fence.cluster == now.cluster && fence.warp / order.warps_per_block() == rank &&
+                                   fence.knows_change && knows_any(order, fence, warp, now.lanes);
+                          });
     if (!acquired || (!map.change->released && map.change->cluster == now.cluster)) report_use(cluster, map, operation);
   }
   std::erase_if(map.uses, [&](const Use& use) {
