@@ -145,18 +145,20 @@ void StaleOperandCheck::report(const ClusterRecord& cluster, const Repeat& repea
   const auto& waits = order.warp(now.warp).waits;
   const auto wait = waits.find(repeat.barrier);
   const std::string waited = wait != waits.end() && wait->second.phases == repeat.latest + 1
-                                 ? fmt::format(", awaited{},", line_of(cluster, wait->second.pc))
+                                 ? fmt::format(", awaited{}", line_of(cluster, wait->second.pc))
                                  : std::string();
   if (repeat.brought) {
     const std::vector<BroughtRange> ranges = brought_in(cluster, repeat.barrier, repeat.latest);
-    const std::string places = spell_brought(cluster, ranges);
-    finding.details.push_back(
-        fmt::format("the copies of phase {}{} brought {}, and none of that", repeat.latest, waited,
-                    places.empty() ? barrier.phases.describe_bytes(repeat.latest, kernel) : places));
+    std::string brought = spell_brought(cluster, ranges);
+    if (brought.empty()) brought = barrier.phases.describe_bytes(repeat.latest, kernel);
+    if (brought.empty()) brought = "other bytes";
+    finding.details.push_back(fmt::format("the copies of phase {}{}{} brought {}, and none of that", repeat.latest,
+                                          waited, waited.empty() ? "" : ",", brought));
   } else {
     const std::string by = barrier.phases.describe_arrivals(repeat.latest, kernel);
-    finding.details.push_back(fmt::format("no copy brought anything in phase {}{}{}", repeat.latest, waited,
-                                          by.empty() ? std::string() : fmt::format(" which {} ended", by)));
+    finding.details.push_back(
+        fmt::format("no copy brought anything in phase {}{}{}", repeat.latest, waited,
+                    by.empty() ? std::string() : fmt::format("{} which {} ended", waited.empty() ? "" : ",", by)));
   }
   finding.details.push_back(fmt::format("the {}{} has multiplied them, and the slot was handed back since", before.what,
                                         line_of(cluster, before.pc)));
