@@ -18,7 +18,7 @@ std::string line_of(const nlohmann::json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-/// "3 count (race 2, deadlock 1)", "nothing counts"
+/// "3 findings count (deadlock 1, race 2)", "no finding counts"
 std::string spell_counts(const std::map<std::string, uint64_t>& by_kind, const char* verb) {
   uint64_t all = 0;
   std::vector<std::string> kinds;

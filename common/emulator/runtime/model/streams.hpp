@@ -132,7 +132,7 @@ class Streams {
   /// @param may_overlap  a kernel that may begin before the kernel before it has ended
   checks::WorkStart begin(Stream& stream, bool is_kernel, bool may_overlap = false);
   /// The kernel that began last has ended.
-  /// @param has_waited        some thread has executed griddepcontrol.wait
+  /// @param has_waited       some thread has executed griddepcontrol.wait
   /// @param lets_next_start  it has griddepcontrol.launch_dependents
   static void kernel_ended(Stream& stream, bool has_waited, bool lets_next_start);
   /// All works of the stream have ended for its next one.
