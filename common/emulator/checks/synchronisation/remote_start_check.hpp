@@ -1,10 +1,10 @@
 // Finds accesses of another block's shared memory that nothing orders after that block's start.
 //
 // A block of a cluster may load, store, arrive in or copy to the shared memory of another one only when that one runs
-// (CUDA C++ Programming Guide, "Distributed Shared Memory": "all the thread blocks must exist", which cluster.sync()
-// guarantees). Here all blocks of a cluster start at once; on the chip one may start late. A thread knows that a block
-// has started when it has waited for a barrier of the cluster, however relaxed, or knows of anything that the block, or
-// another thread after such a wait, has done.
+// (CUDA C++ Programming Guide, "Distributed Shared Memory": that "requires all the thread blocks to exist", which
+// cluster.sync() guarantees). Here all blocks of a cluster start at once; on the chip one may start late. A thread
+// knows that a block has started when it has waited for a barrier of the cluster, however relaxed, or knows of anything
+// that the block, or another thread after such a wait, has done.
 #pragma once
 
 #include <cstdint>
