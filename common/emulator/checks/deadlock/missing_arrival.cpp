@@ -249,11 +249,10 @@ std::string one_wait_more_than_arrivals(const Sleepers& sleepers, const Group& g
   const std::string who = describe_warp(*by->block, by->warp);
   return fmt::format(
       "nobody has ever arrived at {0}, and all other threads have ended. Warp {1} waits here for what {2} signals, as "
-      "it "
-      "did at other barriers of that array: it has waited for each of the {3} phase{4} that {2} ended there, and this "
-      "is "
-      "one wait more. Does it take a round more, or is the last arrival missing?",
-      name_of_barrier(first), first.warp->index, who, ended, ended == 1 ? "" : "s");
+      "it did at other barriers of that array: it has waited for {3} that {2} ended there, and this is one wait more. "
+      "Does it take a round more, or is the last arrival missing?",
+      name_of_barrier(first), first.warp->index, who,
+      ended == 1 ? "the one phase" : fmt::format("each of the {} phases", ended));
 }
 
 std::string filler_has_ended(const Sleepers& sleepers, const Group& group) {

@@ -554,7 +554,7 @@ std::string missing_since_the_phase_before(const Sleepers& sleepers, const Group
       });
     });
     if (!is_missing || &other == &group) continue;
-    now = fmt::format(", and {} by now{}", describe_wait(*other.first), at_line(*first.grid().kernel, other.first->pc));
+    now = fmt::format(", which now {}{}", describe_wait(*other.first), at_line(*first.grid().kernel, other.first->pc));
     break;
   }
   return fmt::format(

@@ -666,7 +666,7 @@ TEST_F(DeadlockTest, NamesWhoArrivedInThePhaseBeforeOnly) {
                     wait(1, 1, "E") + "END:\n",
                 96, {64, 32}),
       {"likely cause: bar[0] was initialised for 64 arrivals per phase, and 32 came, by warp 1 [all lanes]. Missing is "
-       "what came in phase 0 by warp 2 [all lanes], and waits for bar[1] to complete phase 1"});
+       "what came in phase 0 by warp 2 [all lanes], which now waits for bar[1] to complete phase 1"});
 }
 
 TEST_F(DeadlockTest, SaysThatAsManyWaitAsAreMissing) {
@@ -755,8 +755,8 @@ TEST_F(DeadlockTest, SaysThatAWaitIsOneMoreThanTheArrivals) {
   expect_words(
       report_of(if_warp(0, wait(0, 0, "A") + wait(1, 0, "B")) + arrive(0) + "END:\n", 64, {32, 32}),
       {"likely cause: nobody has ever arrived at bar[1], and all other threads have ended. Warp 0 waits here for "
-       "what block (0,0,0) warp 1 signals, as it did at other barriers of that array: it has waited for each of "
-       "the 1 phase that block (0,0,0) warp 1 ended there, and this is one wait more"});
+       "what block (0,0,0) warp 1 signals, as it did at other barriers of that array: it has waited for the one "
+       "phase that block (0,0,0) warp 1 ended there, and this is one wait more"});
 }
 
 TEST_F(DeadlockTest, AsksTheFillerForParityOneWhereAsManyWaitAsItWaitsFor) {
