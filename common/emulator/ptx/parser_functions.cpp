@@ -257,8 +257,7 @@ void Parser::statement() {
 void Parser::scope_directive() {
   constexpr std::string_view kLegal =
       ".reg, .local, .shared, .param, .global, .const, .loc, .pragma, or a label before .branchtargets, .calltargets "
-      "and "
-      ".callprototype";
+      "and .callprototype";
   const std::string_view name = peek().text;
   const TextPosition position = peek().position;
   Linkage linkage;

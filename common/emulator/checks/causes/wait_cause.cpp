@@ -172,8 +172,7 @@ std::string WaitCause::relaxed_of_cluster(uint32_t first, Time time, uint32_t se
   if (arrival.time <= time || order_.warp(second).cluster_passed <= arrival.phase) return {};
   return fmt::format(
       "the barrier of the cluster between the two is relaxed: the barrier.cluster.arrive{} after the {} orders no "
-      "memory. "
-      "Use barrier.cluster.arrive without .relaxed (cluster.sync()), or a fence.acq_rel.cluster before it",
+      "memory. Use barrier.cluster.arrive without .relaxed (cluster.sync()), or a fence.acq_rel.cluster before it",
       line(arrival.pc), what);
 }
 

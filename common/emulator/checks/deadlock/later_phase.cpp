@@ -121,8 +121,7 @@ std::string first_wait_skips_a_phase(const Sleepers& sleepers, const Group& grou
   return fmt::format(
       "{} completed phase 0{} before anybody waited for it, and the first wait is for phase 1. A consumer begins with "
       "parity 0, that of the first phase; one that begins with parity 1, or does not wait at all, releases its slot "
-      "before "
-      "it is filled",
+      "before it is filled",
       name_of_barrier(first), by.empty() ? by : fmt::format(", by {},", by));
 }
 

@@ -162,8 +162,8 @@ std::string takes_the_next_slot_and_frees_none(const Sleepers& sleepers, const G
   const bool one = group.warps.size() == 1;
   return fmt::format(
       "nobody has ever arrived at {}. {}, which now wait{} for it, {} waited for {}{} and arrived nowhere since; {}, "
-      "which "
-      "counts as many arrivals, has got none. Is the release of what {} missing, or is it taken twice in one round?",
+      "which counts as many arrivals, has got none. Is the release of what {} missing, or is it taken twice in one "
+      "round?",
       name_of_barrier(first), describe_warps(group), one ? "s" : "", one ? "has" : "have", slot,
       at_line(*first.grid().kernel, last->pc), unfreed, one ? "it took" : "they took");
 }
@@ -307,8 +307,7 @@ std::string filler_waits_for_a_slot_first(const Sleepers& sleepers, const Group&
     return fmt::format(
         "nobody has ever arrived at {0} or {1}, and each side waits for the other. {0} counts {2} arrivals, and {3} "
         "threads wait for {1}, as those who read a slot and then free it. So the first wait of {4} for {0} is one for "
-        "an "
-        "empty slot, which is meant to pass at once: it must ask for parity 1, that of the phase before the first",
+        "an empty slot, which is meant to pass at once: it must ask for parity 1, that of the phase before the first",
         name_of_barrier(*filler->first), name_of_barrier(*reader->first), count, frees, describe_warps(*filler));
   }
   return {};

@@ -155,8 +155,7 @@ std::string arrivals_at_another_block(const Sleepers& sleepers, const Group& gro
     const Mbarrier& mine = own.mbarriers.live.at(offset);
     return fmt::format(
         "{} of the block of rank {} waits for {} arrivals per phase, and {} came; {} came to that of rank {}, for "
-        "which "
-        "nobody waits{}: are all to arrive at the barrier of rank {}?",
+        "which nobody waits{}: are all to arrive at the barrier of rank {}?",
         name_of_barrier(first), own.rank, mine.expected, mine.expected - mine.pending,
         barrier.expected - barrier.pending, block->rank, by.empty() ? by : fmt::format(", by {}", by), own.rank);
   }
@@ -212,8 +211,7 @@ std::string arrival_in_a_branch_of_lanes(const Sleepers& sleepers, const Group& 
   if (text.empty() || missing != static_cast<uint64_t>(barrier.pending)) return {};
   return fmt::format(
       "{} was initialised{} for {} arrivals per phase, and {} came: {}{}. Is the arrival in a branch that not all "
-      "lanes "
-      "take?",
+      "lanes take?",
       name_of_barrier(waiter), at_line(kernel, barrier.initialised.pc), barrier.expected,
       barrier.expected - barrier.pending, text,
       warps > 1 ? fmt::format(" (nor did lanes of {} more warp{})", warps - 1, warps > 2 ? "s" : "") : "");
@@ -440,8 +438,7 @@ std::string reader_never_arrived(const Sleepers& sleepers, const Group& group) {
     const bool one = warps.size() == 1;
     std::string text = fmt::format(
         "{}. All of these had waited for {}, and so had {}{}, which {} never arrived here, nor has an operation that "
-        "{} "
-        "issued: is an arrival of {}, or a commit, missing?",
+        "{} issued: is an arrival of {}, or a commit, missing?",
         describe_partial_phase(sleepers, first), name, describe_numbers(warps), at_line(kernel, silent.front()->pc),
         one ? "has" : "have", one ? "it" : "they",
         one        ? "it"
@@ -502,8 +499,7 @@ std::string too_few_warps_launched(const Sleepers& sleepers, const Group& group)
   if (last + 1 != launched || threads_of(group) == static_cast<size_t>(barrier.pending)) return {};
   return fmt::format(
       "{}. These are the last of the {} warps that the block was launched with, and {} more {} counted: is the count "
-      "too "
-      "high, or are too few threads launched?",
+      "too high, or are too few threads launched?",
       describe_partial_phase(sleepers, first), launched, barrier.pending / machine::kWarpSize,
       barrier.pending == machine::kWarpSize ? "is" : "are");
 }
@@ -520,8 +516,7 @@ std::string exited_without_arriving(const Sleepers& sleepers, const Group& group
   if (!whole_warps || barrier.pending % machine::kWarpSize != 0 || warps.size() < missing) return {};
   return fmt::format(
       "{}. {} counted, and {} exited and never arrived there: is there a return, or a break, before the arrival{}, or "
-      "is "
-      "the count too high?",
+      "is the count too high?",
       describe_partial_phase(sleepers, first),
       missing == 1 ? "One warp more is" : fmt::format("{} warps more are", missing),
       describe_numbers(warps) + (warps.size() == 1 ? " has" : " have"),

@@ -108,8 +108,7 @@ std::string describe_repeated_arrivals(const Sleepers& sleepers, const machine::
   if (repeated == nullptr || threads >= expected) return {};
   return fmt::format(
       "{} arrived {} times in phase {} of {}, which waits for {} arrivals, and so took the place of others. Are they "
-      "to "
-      "arrive once in each round, or does nothing make them wait for the next?",
+      "to arrive once in each round, or does nothing make them wait for the next?",
       describe_came({*repeated}, sleepers.cluster()), repeated->times, phase, name_of_barrier(waiter), expected);
 }
 

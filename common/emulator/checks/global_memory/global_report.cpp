@@ -173,8 +173,7 @@ std::string GlobalMemoryCheck::reason(Present& now, const GlobalRecord& past, La
   if (cause.empty() && both_write && !past.is(GlobalRecord::kStrong)) {
     cause = fmt::format(
         "what other blocks are to find must be there before the kernel begins (cudaMemset, or an earlier kernel does "
-        "what "
-        "{} does), or a barrier of the grid must come after that line",
+        "what {} does), or a barrier of the grid must come after that line",
         history_->site(past.site).line);
   }
   if (cause.empty()) {

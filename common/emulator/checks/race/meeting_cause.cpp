@@ -27,8 +27,7 @@ std::string RaceCause::in_meetings_without_lane(const PastAccess& before, const 
   if (meeting == 0 || others == 0) return {};
   return fmt::format(
       "{} of this warp came to a barrier after the {}, and {} did not: let every lane come to it, or put a "
-      "__syncwarp() "
-      "after it",
+      "__syncwarp() after it",
       describe_lanes(meeting), before.writes() ? "write" : "read", describe_lanes(others));
 }
 

@@ -349,8 +349,7 @@ std::string RaceCause::with_copy(const PastAccess& thread, const Operation& copy
     if (last_copy != nullptr && last_copy != last) {
       before = fmt::format(
           "; the last wait for copied bytes before,{}, was for {}: does this {} name another slot, or an index run "
-          "past "
-          "the end of the one that was waited for?",
+          "past the end of the one that was waited for?",
           line(last_copy->pc), name(order_.barrier(last_copy_barrier)), access);
     } else if (last != nullptr) {
       before = fmt::format("; the last wait before,{}, was for {}", line(last->pc), name(order_.barrier(last_barrier)));

@@ -30,8 +30,7 @@ std::string RaceCause::in_arrivals(const PastAccess& access, uint32_t other_warp
       }
       if (copy != nullptr && !access.is_asynchronous() && access.pc() < note.pc) {
         return fmt::format(
-            "the slot is released before this {}, by the {}, in an earlier turn of a loop: arrive after the last "
-            "use; "
+            "the slot is released before this {}, by the {}, in an earlier turn of a loop: arrive after the last use; "
             "or, where each turn is a round of its own, wait for {} in each",
             verb, arrival, name(order_.barrier(copy->barrier)));
       }

@@ -171,8 +171,7 @@ void RemoteExitCheck::cluster_finished(ClusterRecord& cluster) {
     if (barrier != ClusterOrder::kNoBarrier) {
       finding.likely_cause = fmt::format(
           "the block must not end before: let a thread of it wait for {}, at which the commit arrives, as a drain "
-          "does; "
-          "or let all blocks of the cluster meet at its end, after the last commit has been waited for",
+          "does; or let all blocks of the cluster meet at its end, after the last commit has been waited for",
           name_of(cluster, cluster.order().barrier(barrier)));
     }
     findings_.add(cluster.cluster(), *identity, std::move(finding));
