@@ -234,7 +234,7 @@ checks::WorkStart Streams::begin(Stream& stream, bool is_kernel, bool may_overla
     start.known_before_wait = order.at_last_start;
     start.known_before_wait.join(host_order_);
     start.known_before_wait.join(order.awaited);
-    if (&stream != &legacy_ && stream.is_blocking()) start.known_before_wait.join(legacy_.order.known);
+    if (&stream != &legacy_ && stream.is_blocking()) start.known_before_wait.join(all_of(legacy_));
   }
   order.at_last_start = start.may_overlap ? start.known_before_wait : start.known;
   order.awaited = {};
