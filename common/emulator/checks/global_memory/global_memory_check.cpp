@@ -258,7 +258,12 @@ void GlobalMemoryCheck::group_changed(ClusterRecord& cluster, const machine::Gro
   if (needs_value && allocation.tracks_writes && (mask & ~sector.written) != 0) return false;
   const uint32_t past = cell.write.record();
   const bool strong = now.record.is(GlobalRecord::kStrong);
-  if (cell.write.hides() && !(writes && strong && cell.write.keeps_no_more())) return false;
+  if (cell.write.hides()) {
+    // What an earlier launch has kept is not there any more, and makes room for that of this one.
+    const bool is_kept =
+        past >= history_->first_record() && history_->is_of_current_work(history_->record(past).cluster);
+    if (!is_kept || !writes || !strong || !cell.write.keeps_no_more()) return false;
+  }
   if (past != now.passed && past != 0 && (!writes || past != now.number)) {
     if (!passes(now, past)) return false;
     now.passed = past;
