@@ -516,13 +516,14 @@ std::string exited_without_arriving(const Sleepers& sleepers, const Group& group
   if (!whole_warps || barrier.pending % machine::kWarpSize != 0 || warps.size() < missing) return {};
   return fmt::format(
       "{}. {} counted, and {} exited and never arrived there: is there a return, or a break, before the arrival{}, or "
-      "is the count too high?",
+      "is the count too high for the {} warps that were launched?",
       describe_partial_phase(sleepers, first),
       missing == 1 ? "One warp more is" : fmt::format("{} warps more are", missing),
       describe_numbers(warps) + (warps.size() == 1 ? " has" : " have"),
       warps.size() == missing ? ""
       : missing == 1          ? " of one of them"
-                              : " of some of them");
+                              : " of some of them",
+      sleepers.block_of_barrier(first)->warps.size());
 }
 
 std::string missing_since_the_phase_before(const Sleepers& sleepers, const Group& group) {
