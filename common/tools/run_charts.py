@@ -178,17 +178,17 @@ def history(run, barrier, kind):
 
 
 def find_barriers(run, ring):
-    """Returns where the full and the empty barrier of each stage of a ring are in the run."""
+    """Returns where the full and the empty barrier of each stage of a ring are in the run; `ring` begins their names."""
     of_name = {barrier["name"]: place for place, barrier in enumerate(run["barriers"])}
-    number = sum(name.startswith(f"{ring}.full[") for name in of_name)
-    return [(of_name[f"{ring}.full[{stage}]"], of_name[f"{ring}.empty[{stage}]"]) for stage in range(number)]
+    number = sum(name.startswith(f"{ring}full[") for name in of_name)
+    return [(of_name[f"{ring}full[{stage}]"], of_name[f"{ring}empty[{stage}]"]) for stage in range(number)]
 
 
 def draw_two_rings(run):
     """The stages of tiles and of accumulators where each k-tile takes one of both."""
     role = lambda step: run["warps"][step.warp]["name"].split()[0] if step.warp >= 0 else ""   # noqa: E731
     chart = Chart(run["cycles"])
-    input_barriers, output_barriers = find_barriers(run, "input_barriers"), find_barriers(run, "output_barriers")
+    input_barriers, output_barriers = find_barriers(run, ""), find_barriers(run, "output_barriers.")
     tiles, sums = len(input_barriers), len(output_barriers)
     for stage, (full, empty) in enumerate(input_barriers):
         chart.lane(f"tiles, stage {stage}")
