@@ -19,8 +19,12 @@ namespace stagecraft::harness {
 
 /// Sizes of C (m x n) = A (m x k) * B (n x k) transposed, and of the tiles that a kernel computes it from.
 struct ProductShape {
-  int m, n, k;
-  int tile_m, tile_n, tile_k;
+  int m;                  ///< rows of C
+  int n;                  ///< columns of C
+  int k;                  ///< elements of a sum
+  int tile_m;             ///< rows of a tile of C
+  int tile_n;             ///< its columns
+  int tile_k;             ///< elements along K that are brought at a time
   int load_columns = 32;  ///< columns that a storing warp loads at a time
   bool in_pairs = false;  ///< two blocks compute a tile, and each brings half of the rows of its tile of B
   int mma_k = 16;         ///< elements along K that one MMA takes: 32 bytes
@@ -39,29 +43,32 @@ using OfSums = std::function<double(const Guess& sum, int row, int column)>;
 
 /// A mistake of one kernel: another `of_sums`.
 struct WrongEpilogue {
-  std::string what;
-  OfSums of_sums;
+  std::string what;  ///< a sentence without its beginning and end
+  OfSums of_sums;    ///< what the kernel makes of sums then
 };
 
 /// An operand with scales, each given for each element, row-major.
 struct ScaledValues {
-  std::span<const double> elements, scales;
-  int block;  ///< elements along K that share a scale
+  std::span<const double> elements;  ///< without their scales
+  std::span<const double> scales;    ///< of each element
+  int block;                         ///< elements along K that share a scale
 };
 
 /// A product, at least one element of it wrong, and what it was made of. All matrices are row-major.
 struct WrongProduct {
-  ProductShape shape;
-  std::span<const double> a, b;  ///< what was to be multiplied
+  ProductShape shape;            ///< of the matrices and tiles
+  std::span<const double> a;     ///< m x k, what was to be multiplied
+  std::span<const double> b;     ///< n x k, the same
   std::span<const double> sums;  ///< m x n: their product
   /// C as the kernel left it, with -NAN where nothing was written. Its rows are shorter than N where the kernel makes
   /// one element of several sums.
   std::span<const double> got;
   std::function<double(double value, int row, int column)> allowed;  ///< the error that is allowed at an element
   OfSums of_sums;                                                    ///< empty for a kernel that only multiplies
-  int output_bits = 24;               ///< of C's type: its mantissa, the implicit bit included
-  std::vector<WrongEpilogue> also{};  ///< mistakes of this kernel, tried first
-  const ScaledValues *scaled_a = nullptr, *scaled_b = nullptr;  ///< null where no scales are
+  int output_bits = 24;                    ///< of C's type: its mantissa, the implicit bit included
+  std::vector<WrongEpilogue> also{};       ///< mistakes of this kernel, tried first
+  const ScaledValues* scaled_a = nullptr;  ///< null where A has no scales
+  const ScaledValues* scaled_b = nullptr;  ///< the same of B
 };
 
 /// Tries usual mistakes: computes what each would give, and compares. Returns ": ", the mistake that makes at least 95%
@@ -109,6 +116,7 @@ std::vector<double> wide_all(std::span<const Number> numbers) {
 
 /// What a kernel that only multiplies makes of sums.
 struct TheSum {
+  /// The sum itself.
   double operator()(const Guess& sum, int row, int column) const { return sum(row, column); }
 };
 
