@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "emulator/checks/ordering/wording.hpp"
+#include "emulator/checks/reporting/report.hpp"
 
 namespace stagecraft::emulator::checks {
 
@@ -31,15 +32,13 @@ std::vector<BroughtRange> brought_in(const ClusterRecord& cluster, uint32_t barr
 std::string spell_brought(const ClusterRecord& cluster, const std::vector<BroughtRange>& ranges) {
   constexpr size_t kMost = 4;
   if (ranges.size() > kMost) return {};
-  std::string text;
-  for (size_t i = 0; i < ranges.size(); ++i) {
-    const BroughtRange& range = ranges[i];
-    text += i == 0 ? "" : i + 1 == ranges.size() ? " and " : ", ";
-    text += fmt::format("{}{} to {}", range.end - range.begin, i == 0 ? " bytes" : "",
-                        cluster.kernel().name_of_shared_byte(range.begin));
-    if (cluster.memory.size() > 1) text += fmt::format(" of the block of rank {}", range.rank);
+  std::vector<std::string> parts;
+  for (const BroughtRange& range : ranges) {
+    parts.push_back(fmt::format("{}{} to {}", range.end - range.begin, parts.empty() ? " bytes" : "",
+                                cluster.kernel().name_of_shared_byte(range.begin)));
+    if (cluster.memory.size() > 1) parts.back() += fmt::format(" of the block of rank {}", range.rank);
   }
-  return text;
+  return join(parts);
 }
 
 }  // namespace stagecraft::emulator::checks

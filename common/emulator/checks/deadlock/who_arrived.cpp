@@ -65,10 +65,7 @@ std::string describe_came(const std::vector<Came>& came, const machine::Cluster&
     parts.push_back(fmt::format("{}{} [{}]{}", what, describe_numbers(warps), describe_lanes(came[i].lanes),
                                 at_line(kernel, came[i].pc)));
   }
-  if (parts.size() > kMostParts) return {};
-  std::string text;
-  for (size_t i = 0; i < parts.size(); ++i) text += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
-  return text;
+  return parts.size() > kMostParts ? std::string() : join(parts);
 }
 
 std::string describe_partial_phase(const Sleepers& sleepers, const machine::Fragment& waiter) {

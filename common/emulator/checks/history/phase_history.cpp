@@ -6,6 +6,7 @@
 #include <map>
 
 #include "emulator/checks/reporting/place.hpp"
+#include "emulator/checks/reporting/report.hpp"
 #include "emulator/state/kernel.hpp"
 
 namespace stagecraft::emulator::checks {
@@ -20,12 +21,6 @@ using Kind = PhaseNote::Kind;
 bool continues(const PhaseNote& note, const PhaseNote& before) {
   return note.pc == before.pc && note.warp == before.warp && note.kind == before.kind && note.phase == before.phase &&
          note.block == before.block && note.relaxed == before.relaxed;
-}
-
-std::string join(const std::vector<std::string>& parts) {
-  std::string text;
-  for (size_t i = 0; i < parts.size(); ++i) text += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
-  return text;
 }
 
 }  // namespace

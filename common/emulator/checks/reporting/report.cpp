@@ -37,6 +37,12 @@ std::string describe_place(const machine::Place& place, const std::string& messa
 
 }  // namespace
 
+std::string join(const std::vector<std::string>& parts) {
+  std::string text;
+  for (size_t i = 0; i < parts.size(); ++i) text += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
+  return text;
+}
+
 std::string describe_lanes(machine::LaneMask lanes) {
   if (lanes == 0) return "no lanes";
   if (lanes == machine::kAllLanes) return "all lanes";

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "emulator/state/observer.hpp"
 
@@ -10,6 +11,9 @@ namespace stagecraft::emulator::checks {
 
 /// "all lanes", "lane 5", "lanes 0-3, 7"; "no lanes" for an empty mask.
 std::string describe_lanes(machine::LaneMask lanes);
+
+/// "a", "a and b", "a, b and c"
+std::string join(const std::vector<std::string>& parts);
 
 /// The report, with a newline at the end of each line:
 ///
