@@ -12,6 +12,12 @@
 
 namespace stagecraft::emulator::checks {
 
+/// Whether what is noted of a warp, such as an arrival or a wait, is of the one that a fragment belongs to.
+template <typename Note>
+bool is_of_warp(const Note& note, const machine::Fragment& fragment) {
+  return note.block == &fragment.block() && note.warp == fragment.warp->index;
+}
+
 /// The history of one mbarrier since its initialisation.
 struct BarrierHistory {
   /// A warp that has arrived, or issued an operation that did.
@@ -25,7 +31,7 @@ struct BarrierHistory {
 
     /// Whether some of its threads are in a fragment.
     bool is_in(const machine::Fragment& fragment) const {
-      return block == &fragment.block() && warp == fragment.warp->index && (lanes & fragment.mask) != 0;
+      return is_of_warp(*this, fragment) && (lanes & fragment.mask) != 0;
     }
   };
   std::vector<Arriver> arrivers;

@@ -83,9 +83,8 @@ std::string waiter_was_lapped(const Sleepers& sleepers, const Group& group) {
   const Fragment& waiter = *group.first;
   const Mbarrier& barrier = *sleepers.barrier_of(waiter);
   const BarrierHistory& history = sleepers.history_of(waiter);
-  const auto own = std::find_if(history.waiters.begin(), history.waiters.end(), [&](const auto& each) {
-    return each.block == &waiter.block() && each.warp == waiter.warp->index;
-  });
+  const auto own = std::find_if(history.waiters.begin(), history.waiters.end(),
+                                [&](const auto& each) { return is_of_warp(each, waiter); });
   const uint64_t seen = own == history.waiters.end() ? 0 : own->phases;
   const Kernel& kernel = *waiter.grid().kernel;
   const std::string name = name_of_barrier(waiter);
@@ -157,9 +156,7 @@ std::string waits_for_itself(const Sleepers& sleepers, const Group& group) {
 
 std::string one_wait_too_many(const Sleepers& sleepers, const Group& group) {
   const Fragment& first = *group.first;
-  const auto is_of_warp = [&](const auto& each) {
-    return each.block == &first.block() && each.warp == first.warp->index;
-  };
+  const auto is_own = [&](const auto& each) { return is_of_warp(each, first); };
   // Others have ended, or are done and wait for all at the end, or are the same role of another block.
   bool at_end = false;
   for (const Group& other : sleepers.groups()) {
@@ -175,12 +172,10 @@ std::string one_wait_too_many(const Sleepers& sleepers, const Group& group) {
   // One that begins with parity 1 waits for an answer. Others may wait for news, and answer nothing.
   if (!sleepers.history_of(first).passed_before_first) return {};
   const std::vector<BarrierHistory::Waiter>& waiters = sleepers.history_of(first).waiters;
-  const auto last = std::find_if(waiters.begin(), waiters.end(), is_of_warp);
+  const auto last = std::find_if(waiters.begin(), waiters.end(), is_own);
   if (last == waiters.end()) return {};
   for (const auto& [place, history] : sleepers.histories()) {
-    const auto later = [&](const BarrierHistory::Arriver& each) {
-      return is_of_warp(each) && each.clock > last->clock;
-    };
+    const auto later = [&](const BarrierHistory::Arriver& each) { return is_own(each) && each.clock > last->clock; };
     if (std::any_of(history.arrivers.begin(), history.arrivers.end(), later)) return {};
   }
   return fmt::format(

@@ -134,9 +134,7 @@ std::string only_another_block_is_signalled(const Sleepers& sleepers, const Grou
 
 std::string takes_the_next_slot_and_frees_none(const Sleepers& sleepers, const Group& group) {
   const Fragment& first = *group.first;
-  const auto is_of_group = [&](const auto& each) {
-    return each.block == &first.block() && each.warp == first.warp->index;
-  };
+  const auto is_of_group = [&](const auto& each) { return is_of_warp(each, first); };
   const BarrierHistory::Waiter* last = nullptr;
   std::string slot;
   for (const OtherBarrier& sibling : siblings_of(sleepers, group, offset_of(first))) {
@@ -229,9 +227,7 @@ std::string all_wait_and_nobody_arrives(const Sleepers& sleepers, const Group& g
 
 std::string one_wait_more_than_arrivals(const Sleepers& sleepers, const Group& group) {
   const Fragment& first = *group.first;
-  const auto is_waiter = [&](const auto& each) {
-    return each.block == &first.block() && each.warp == first.warp->index;
-  };
+  const auto is_waiter = [&](const auto& each) { return is_of_warp(each, first); };
   uint64_t ended = 0;
   const BarrierHistory::Arriver* by = nullptr;
   for (const OtherBarrier& sibling : siblings_of(sleepers, group, offset_of(first))) {

@@ -106,9 +106,7 @@ std::string filler_that_has_ended(const Sleepers& sleepers, const Group& group) 
 std::optional<uint32_t> full_barrier_of(const Sleepers& sleepers, const Group& group) {
   const Fragment& first = *group.first;
   const Block* block = sleepers.block_of_barrier(first);
-  const auto is_producer = [&](const auto& each) {
-    return each.block == &first.block() && each.warp == first.warp->index;
-  };
+  const auto is_producer = [&](const auto& each) { return is_of_warp(each, first); };
   const auto filled_by_group = [&](const BarrierHistory& history) {
     return std::any_of(history.arrivers.begin(), history.arrivers.end(), is_producer);
   };
@@ -152,9 +150,7 @@ std::string phase_left_behind(const Sleepers& sleepers, const Group& group) {
     if (barrier.phase == 0 || history == nullptr) continue;
     uint64_t seen = 0;
     for (const BarrierHistory::Waiter& waiter : history->waiters) seen = std::max(seen, waiter.phases);
-    const auto arrives = [&](const BarrierHistory::Arriver& arriver) {
-      return arriver.block == &first.block() && arriver.warp == first.warp->index;
-    };
+    const auto arrives = [&](const BarrierHistory::Arriver& arriver) { return is_of_warp(arriver, first); };
     if (seen >= barrier.phase || std::none_of(history->arrivers.begin(), history->arrivers.end(), arrives)) continue;
     const std::string user = user_of_array(sleepers, group, offset);
     return fmt::format("{} has completed phase {}, which nobody has waited for{}",

@@ -251,9 +251,8 @@ std::string companion_never_arrived(const Sleepers& sleepers, const Group& group
     });
   };
   const auto has_ever_arrived = [&](const Fragment& fragment) {
-    return std::any_of(history.arrivers.begin(), history.arrivers.end(), [&](const BarrierHistory::Arriver& arriver) {
-      return arriver.block == &fragment.block() && arriver.warp == fragment.warp->index;
-    });
+    return std::any_of(history.arrivers.begin(), history.arrivers.end(),
+                       [&](const BarrierHistory::Arriver& arriver) { return is_of_warp(arriver, fragment); });
   };
   uint64_t lanes = 0;
   std::string silent, with, where;
@@ -403,9 +402,8 @@ std::string reader_never_arrived(const Sleepers& sleepers, const Group& group) {
     return one.block == other.block && one.warp == other.warp;
   };
   const auto is_waiting_here = [&](const BarrierHistory::Waiter& waiter) {
-    return std::any_of(group.all.begin(), group.all.end(), [&](const Fragment* each) {
-      return waiter.block == &each->block() && waiter.warp == each->warp->index;
-    });
+    return std::any_of(group.all.begin(), group.all.end(),
+                       [&](const Fragment* each) { return is_of_warp(waiter, *each); });
   };
   const std::string array = array_of(*first.grid().kernel, offset_of(first));
   std::string found;
@@ -545,9 +543,8 @@ std::string missing_since_the_phase_before(const Sleepers& sleepers, const Group
   std::string now;
   for (const Group& other : sleepers.groups()) {
     const bool is_missing = std::any_of(other.all.begin(), other.all.end(), [&](const Fragment* each) {
-      return std::any_of(missing.begin(), missing.end(), [&](const Came& came) {
-        return came.block == &each->block() && came.warp == each->warp->index && (came.lanes & each->mask) != 0;
-      });
+      return std::any_of(missing.begin(), missing.end(),
+                         [&](const Came& came) { return is_of_warp(came, *each) && (came.lanes & each->mask) != 0; });
     });
     if (!is_missing || &other == &group) continue;
     now = fmt::format(", which now {}{}", describe_wait(*other.first), at_line(*first.grid().kernel, other.first->pc));
@@ -567,8 +564,7 @@ std::string waiters_may_count(const Sleepers& sleepers, const Group& group) {
   if (!exited_and_never_arrived(sleepers, first).empty()) return {};
   const auto has_arrived = [&](const Fragment& fragment) {
     return std::any_of(here.begin(), here.end(), [&](const Came& each) {
-      return !each.by_operation && each.block == &fragment.block() && each.warp == fragment.warp->index &&
-             (each.lanes & fragment.mask) != 0;
+      return !each.by_operation && is_of_warp(each, fragment) && (each.lanes & fragment.mask) != 0;
     });
   };
   // All others have arrived: of those who sleep, only these can be meant.

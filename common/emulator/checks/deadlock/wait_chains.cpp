@@ -85,8 +85,7 @@ void add_those_who_brought_bytes(const Sleepers& sleepers, const Group& group, c
   const auto brought_in = [&](uint64_t phase, const Fragment& other) {
     bool any = false;
     phases.for_each(phase, [&](const PhaseNote& note) {
-      const bool same =
-          note.block == &other.block() && note.warp == other.warp->index && (note.lanes & other.mask) != 0;
+      const bool same = is_of_warp(note, other) && (note.lanes & other.mask) != 0;
       any = any || (same && note.kind == PhaseNote::Kind::bytes);
     });
     return any;

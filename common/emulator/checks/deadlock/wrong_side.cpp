@@ -20,9 +20,8 @@ std::string arrival_where_its_side_waits(const Sleepers& sleepers, const Group& 
   const Fragment& first = *group.first;
   const Kernel& kernel = *first.grid().kernel;
   const auto is_of_group = [&](const PhaseNote& note) {
-    return std::any_of(group.all.begin(), group.all.end(), [&](const Fragment* each) {
-      return note.block == &each->block() && note.warp == each->warp->index && (note.lanes & each->mask) != 0;
-    });
+    return std::any_of(group.all.begin(), group.all.end(),
+                       [&](const Fragment* each) { return is_of_warp(note, *each) && (note.lanes & each->mask) != 0; });
   };
   std::string text;
   const auto judge = [&](const std::string& other, const BarrierHistory& history, const PhaseNote& note) {
@@ -71,9 +70,7 @@ std::string passes_a_slot_without_filling_it(const Sleepers& sleepers, const Gro
   const Fragment& first = *group.first;
   const Kernel& kernel = *first.grid().kernel;
   const BarrierHistory& history = sleepers.history_of(first);
-  const auto is_of_group = [&](const auto& each) {
-    return each.block == &first.block() && each.warp == first.warp->index;
-  };
+  const auto is_of_group = [&](const auto& each) { return is_of_warp(each, first); };
   const auto last = std::find_if(history.waiters.begin(), history.waiters.end(), is_of_group);
   if (last == history.waiters.end() || !history.passed_before_first) return {};
   const std::optional<uint32_t> full = full_barrier_of(sleepers, group);
@@ -110,9 +107,7 @@ std::string two_sides_at_one_barrier(const Sleepers& sleepers, const Group& grou
 std::string waits_where_the_other_side_does(const Sleepers& sleepers, const Group& group) {
   const Fragment& first = *group.first;
   const auto& waiters = sleepers.history_of(first).waiters;
-  const auto is_own = [&](const BarrierHistory::Waiter& waiter) {
-    return waiter.block == &first.block() && waiter.warp == first.warp->index;
-  };
+  const auto is_own = [&](const BarrierHistory::Waiter& waiter) { return is_of_warp(waiter, first); };
   // A warp that was among those who passed has come round again.
   if (waiters.empty() || std::any_of(waiters.begin(), waiters.end(), is_own)) return {};
   for (const OtherBarrier& unseen : unclaimed(sleepers, first)) {
