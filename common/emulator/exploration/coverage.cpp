@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "emulator/exploration/exploration.hpp"
@@ -15,10 +14,8 @@ using machine::Special;
 namespace {
 
 bool has_strong_accesses(const machine::Kernel& kernel) {
-  return std::any_of(kernel.traits.begin(), kernel.traits.end(), [](const auto& function) {
-    return std::any_of(function.second.begin(), function.second.end(), [](const machine::InstructionTraits& traits) {
-      return traits.memory != machine::MemoryUse::none && traits.order != machine::AccessOrder::weak;
-    });
+  return kernel.has_instruction([](const machine::InstructionTraits& traits) {
+    return traits.memory != machine::MemoryUse::none && traits.order != machine::AccessOrder::weak;
   });
 }
 

@@ -322,10 +322,8 @@ void observe(Kernel& kernel, bool global) {
   kernel.observed.resize(kernel.code.size());
   kernel.announces_global = global;
   // Only a kernel with bulk copies can read what one of its own is still to write.
-  const bool copies = std::any_of(kernel.traits.begin(), kernel.traits.end(), [](const auto& of_function) {
-    return std::any_of(of_function.second.begin(), of_function.second.end(),
-                       [](const InstructionTraits& traits) { return traits.copies != Copies::none; });
-  });
+  const bool copies =
+      kernel.has_instruction([](const InstructionTraits& traits) { return traits.copies != Copies::none; });
   for (size_t pc = 0; pc < kernel.code.size(); ++pc) {
     const OpPlace& place = kernel.places[pc];
     if (place.function == nullptr || place.instruction >= place.function->body.size()) continue;

@@ -1,6 +1,7 @@
 // A kernel made ready to run: one array of Ops for the entry function and everything it may call.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -173,6 +174,13 @@ class Kernel {
   /// Returns the lines that `describe_source` chooses from, outermost first: "gemm.cu:104", "ring.hpp:57",
   /// "mbarrier.hpp:53"; of calls within a library's file, the innermost. Empty where `describe_source` names all.
   std::vector<std::string> describe_calls(uint32_t pc) const;
+  /// Whether it has an instruction whose traits `is` accepts.
+  template <typename Is>
+  bool has_instruction(Is is) const {
+    return std::any_of(traits.begin(), traits.end(), [&](const auto& of_function) {
+      return std::any_of(of_function.second.begin(), of_function.second.end(), is);
+    });
+  }
   /// Returns those of the instruction; kOrdinary where it is the end of a body.
   const InstructionTraits& traits_at(uint32_t pc) const;
   /// Returns the opcode of the instruction with its modifiers, for reports.

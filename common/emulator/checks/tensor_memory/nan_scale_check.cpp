@@ -29,10 +29,8 @@ void NanScaleCheck::cluster_started(ClusterRecord& cluster) {
   states_.start(cluster);
   const machine::Kernel& kernel = cluster.kernel();
   if (std::exchange(kernel_, &kernel) == &kernel) return;
-  scales_blocks_ = std::any_of(kernel.traits.begin(), kernel.traits.end(), [](const auto& of_function) {
-    return std::any_of(of_function.second.begin(), of_function.second.end(),
-                       [](const machine::InstructionTraits& traits) { return traits.scales_blocks; });
-  });
+  scales_blocks_ =
+      kernel.has_instruction([](const machine::InstructionTraits& traits) { return traits.scales_blocks; });
 }
 
 void NanScaleCheck::add(ClusterRecord& cluster, Writing writing) {

@@ -294,20 +294,17 @@ void tell_unread(Reporter& reporter, const UnreadResults& unread) {
 }
 
 void tell_ignored_registers(Reporter& reporter, std::set<std::string>& noted, const machine::Kernel& kernel) {
-  if (kernel.launch_registers() != 0) return;
+  const auto is_one = [](const machine::InstructionTraits& traits) { return traits.sets_register_count; };
+  if (kernel.launch_registers() != 0 || !kernel.has_instruction(is_one)) return;
+  if (!noted.insert(kernel.display_name).second) return;
   std::vector<std::string> places;
   for (uint32_t pc = 0; pc < kernel.code.size(); ++pc) {
     const machine::OpPlace& place = kernel.places[pc];
     const bool is_instruction = place.function != nullptr && place.instruction < place.function->body.size();
-    if (!is_instruction || !kernel.traits_at(pc).sets_register_count) continue;
+    if (!is_instruction || !is_one(kernel.traits_at(pc))) continue;
     const std::string line = kernel.describe_source(pc);
     if (!line.empty() && std::find(places.begin(), places.end(), line) == places.end()) places.push_back(line);
   }
-  const bool has_any = std::any_of(kernel.traits.begin(), kernel.traits.end(), [](const auto& of_function) {
-    return std::any_of(of_function.second.begin(), of_function.second.end(),
-                       [](const machine::InstructionTraits& traits) { return traits.sets_register_count; });
-  });
-  if (!has_any || !noted.insert(kernel.display_name).second) return;
   const std::string message = fmt::format(
       "setmaxnreg{}{} has no effect in kernel {}: ptxas ignores it (its warning C7508) where nothing tells it how many "
       "registers a thread begins with; give the kernel __launch_bounds__(threads, blocks) or __maxnreg__",
