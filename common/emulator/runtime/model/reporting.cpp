@@ -19,7 +19,8 @@ std::string line_of(const nlohmann::json& json) {
 }
 
 /// "3 findings count (deadlock 1, race 2)", "no finding counts"
-std::string spell_counts(const std::map<std::string, uint64_t>& by_kind, const char* verb) {
+/// @param one, more  what one of them does, and what several do
+std::string spell_counts(const std::map<std::string, uint64_t>& by_kind, const char* one, const char* more) {
   uint64_t all = 0;
   std::vector<std::string> kinds;
   for (const auto& [kind, count] : by_kind) {
@@ -27,8 +28,7 @@ std::string spell_counts(const std::map<std::string, uint64_t>& by_kind, const c
     kinds.push_back(fmt::format("{} {}", kind, count));
   }
   if (all == 0) return "no finding counts";
-  return fmt::format("{} finding{} {} ({})", all, all == 1 ? "" : "s",
-                     all == 1 ? (std::string_view(verb) == "count" ? "counts" : "does not") : verb,
+  return fmt::format("{} {} ({})", all, all == 1 ? fmt::format("finding {}", one) : fmt::format("findings {}", more),
                      fmt::join(kinds, ", "));
 }
 
@@ -81,8 +81,8 @@ void Reporter::tell_summary() {
                             fmt::join(found.places, ", "));
     }
   }
-  tell(fmt::format("stagecraft: {}; {}, because the chip seems to tolerate it\n{}", spell_counts(counted_, "count"),
-                   spell_counts(tolerated, "do not"), others),
+  tell(fmt::format("stagecraft: {}; {}, because the chip seems to tolerate it\n{}",
+                   spell_counts(counted_, "counts", "count"), spell_counts(tolerated, "does not", "do not"), others),
        {{"kind", "summary"}, {"counted", counted_}, {"tolerated", tolerated}});
 }
 
