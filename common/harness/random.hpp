@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <random>
 #include <vector>
 
 namespace stagecraft::harness {
@@ -28,6 +29,12 @@ class Random {
  private:
   uint64_t state_;
 };
+
+/// A seed that differs in each run of the program, and stays the same in it: a test that fails prints it.
+inline uint64_t fresh_seed() {
+  static const uint64_t seed = std::random_device{}();
+  return seed;
+}
 
 /// `size` values uniform in [-1, 1), rounded to T.
 template <typename T>

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cmath>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -19,18 +18,13 @@
 using stagecraft::harness::Comparison;
 using stagecraft::harness::DeviceBuffer;
 using stagecraft::harness::finish_kernel;
+using stagecraft::harness::fresh_seed;
 using stagecraft::harness::likely_mistake;
 using stagecraft::harness::ProductTolerance;
 using stagecraft::harness::random_values;
 using stagecraft::harness::reference_product;
 
 namespace {
-
-/// The seed differs in each run; a failing test prints it.
-uint64_t fresh_seed() {
-  static const uint64_t seed = std::random_device{}();
-  return seed;
-}
 
 /// The name of an element of the matrix.
 std::string element(int row, int column) {

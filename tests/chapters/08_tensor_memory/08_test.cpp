@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -22,12 +21,6 @@ namespace {
 
 using Element = __nv_bfloat16;
 using Chapter08 = stagecraft::chapters::Tcgen05Test;
-
-/// The seed differs in each run; a failing test prints it.
-uint64_t fresh_seed() {
-  static const uint64_t seed = std::random_device{}();
-  return seed;
-}
 
 TEST_F(Chapter08, Todo1To3TensorMemoryKeepsWhatIsPutThere) {
   for (const int blocks : {1, 3}) {

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <functional>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -20,12 +19,6 @@
 using namespace stagecraft::harness;
 
 namespace {
-
-/// The seed differs in each run; a failing test prints it.
-uint64_t fresh_seed() {
-  static const uint64_t seed = std::random_device{}();
-  return seed;
-}
 
 /// Random numbers in [-1, 1) that are the same in tf32, whose mantissa has 10 bits: multiples of 2^-10.
 std::vector<float> random_tf32(size_t count, uint64_t seed) {

@@ -3,18 +3,17 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "harness/comparison.hpp"
-#include "harness/device.hpp"
 #include "harness/device_buffer.hpp"
 #include "harness/kernel_run.hpp"
 #include "harness/product_mistakes.hpp"
 #include "harness/random.hpp"
 #include "harness/reference_product.hpp"
+#include "hopper_test.hpp"
 #include "launches.hpp"
 
 using namespace stagecraft::harness;
@@ -23,20 +22,7 @@ namespace {
 
 using Bf16 = __nv_bfloat16;
 
-/// The emulated GPU of this chapter is an H200, unless the environment names another. A chip is what it is.
-class Chapter15 : public testing::Test {
- protected:
-  static void SetUpTestSuite() { setenv("STAGECRAFT_DEVICE", "h200", /*replace=*/0); }
-  void SetUp() override {
-    const cudaDeviceProp device = current_device();
-    if (device.major != 9) {
-      GTEST_SKIP()
-          << device.name << " has compute capability " << device.major << "." << device.minor
-          << ", and only 9.0 (H100, H200) has the wgmma that is needed here. Run it on the emulated H200: build "
-             "with -Dgpu_backend=emulator, and leave STAGECRAFT_DEVICE unset.";
-    }
-  }
-};
+using Chapter15 = stagecraft::chapters::HopperTest;
 
 constexpr double kKnownTolerance = 1e-3;
 

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -15,6 +13,7 @@
 #include "harness/kernel_run.hpp"
 #include "harness/random.hpp"
 #include "harness/unwritten.hpp"
+#include "hopper_test.hpp"
 #include "modelled_time.hpp"
 
 using namespace stagecraft::harness;
@@ -22,24 +21,7 @@ using stagecraft::chapters::modelled_time_of;
 
 namespace {
 
-/// The emulated GPU of this chapter is an H200, unless the environment names another. A chip is what it is.
-class Chapter16 : public testing::Test {
- protected:
-  static void SetUpTestSuite() { setenv("STAGECRAFT_DEVICE", "h200", /*replace=*/0); }
-  void SetUp() override {
-    const cudaDeviceProp device = current_device();
-    if (device.major != 9) {
-      GTEST_SKIP() << device.name << " has compute capability " << device.major << "." << device.minor
-                   << "; these kernels are compiled for 9.0 (H100, H200). Leave STAGECRAFT_DEVICE unset.";
-    }
-  }
-};
-
-/// The seed differs in each run; a failing test prints it.
-uint64_t fresh_seed() {
-  static const uint64_t seed = std::random_device{}();
-  return seed;
-}
+using Chapter16 = stagecraft::chapters::HopperTest;
 
 void expect_right_sums(int blocks, int count) {
   const auto in = random_values<float>(static_cast<size_t>(blocks) * count, fresh_seed());
