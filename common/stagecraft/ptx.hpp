@@ -42,6 +42,26 @@ __device__ inline uint8_t convert_to_e2m1x2(float first, float second) {
   return static_cast<uint8_t>(pair);
 }
 
+/// Reduces the registers of each of the calling warpgroup's threads to `Count`, so that others can have them.
+///
+/// Called by all four warps, in a kernel with `__launch_bounds__`. Source: PTX ISA, "setmaxnreg" (.dec).
+template <int Count>
+__device__ __forceinline__ void release_registers() {
+  static_assert(Count >= 24 && Count <= 256 && Count % 8 == 0,
+                "release_registers: Count must be a multiple of 8 from 24 to 256");
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(Count));
+}
+
+/// Waits until the block has registers for `Count` for each of the calling warpgroup's threads, and takes them.
+///
+/// Called by all four warps. Source: PTX ISA, "setmaxnreg" (.inc).
+template <int Count>
+__device__ __forceinline__ void take_registers() {
+  static_assert(Count >= 24 && Count <= 256 && Count % 8 == 0,
+                "take_registers: Count must be a multiple of 8 from 24 to 256");
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(Count));
+}
+
 /// Asks for a tensor map (128 bytes, a `__grid_constant__` parameter or global memory) before its first use.
 ///
 /// Called by one thread. A hint: it changes no result.

@@ -1,11 +1,13 @@
-// Instructions of sm_90a that `cuda::ptx` of CUDA 13.0 does not wrap: the tensor core of Hopper, and the registers that
-// warpgroups pass on to each other. All other PTX comes from there, or from stagecraft/ptx.hpp.
+// Instructions of sm_90a that `cuda::ptx` of CUDA 13.0 does not wrap: the tensor core of Hopper, and
+// copies and stores as its kernels use them. All other PTX comes from there, or from stagecraft/ptx.hpp.
 #pragma once
 
 #include <cuda_bf16.h>
 #include <cuda_fp8.h>
 
 #include <cstdint>
+
+#include "stagecraft/ptx.hpp"  // IWYU pragma: export: the registers that warpgroups pass on to each other
 
 namespace stagecraft::ptx {
 
@@ -162,26 +164,6 @@ __device__ __forceinline__ void wgmma_commit_group() { asm volatile("wgmma.commi
 template <int Pending>
 __device__ __forceinline__ void wgmma_wait_group() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(Pending) : "memory");
-}
-
-/// Reduces the registers of each of the calling warpgroup's threads to `Count`, so that others can have them.
-///
-/// Called by all four warps, in a kernel with `__launch_bounds__`. Source: PTX ISA, "setmaxnreg" (.dec).
-template <int Count>
-__device__ __forceinline__ void release_registers() {
-  static_assert(Count >= 24 && Count <= 256 && Count % 8 == 0,
-                "release_registers: Count must be a multiple of 8 from 24 to 256");
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(Count));
-}
-
-/// Waits until the block has registers for `Count` for each of the calling warpgroup's threads, and takes them.
-///
-/// Called by all four warps. Source: PTX ISA, "setmaxnreg" (.inc).
-template <int Count>
-__device__ __forceinline__ void take_registers() {
-  static_assert(Count >= 24 && Count <= 256 && Count % 8 == 0,
-                "take_registers: Count must be a multiple of 8 from 24 to 256");
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(Count));
 }
 
 /// Stores four matrices of 8 x 8 elements of 16 bits, whose row lane / 4 a thread holds in columns 2 (lane % 4) and the

@@ -126,14 +126,15 @@ class RolePipeline {
 
   // ---- The consumer -------------------------------------------------------------------------------------------------
 
-  /// Waits until the producer has filled the current stage (its sub-stage 0). Does not step.
+  /// Waits until the producer has filled the current stage, or this sub-stage of it. Does not step.
   ///
-  /// Called by every thread that will read the stage: it sees what was written before the arrivals, and what the copies
-  /// brought. Other sub-stages: `stagecraft::wait(ring.template producer_mbar<1>(), ring.state().phase())`.
+  /// Called by every thread that will read there: it sees what was written before the arrivals, and what the copies
+  /// brought.
   /// @param hint  longest suspension per attempt, in nanoseconds; 0 leaves it to the hardware.
   /// Source: PTX ISA, "mbarrier.test_wait/mbarrier.try_wait" (parity).
+  template <int SubStage = 0>
   __device__ __forceinline__ void wait(uint32_t hint = 0) const requires only_consumers_may_call_this<IsProducer> {
-    stagecraft::wait(producer_mbar(), state_.phase(), hint);
+    stagecraft::wait(producer_mbar<SubStage>(), state_.phase(), hint);
   }
 
   /// Counts one arrival on the empty barrier, of this sub-stage, and steps: the last sub-stage of a stage to be freed.

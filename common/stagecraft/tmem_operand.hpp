@@ -127,26 +127,42 @@ __device__ __forceinline__ void issue_mma_from_tmem(uint32_t d, uint32_t a, uint
   }
 }
 
-/// Issues the MMAs that multiply a tile of A in tensor memory with a tile of B, as `multiply_tiles` of mma.hpp.
+/// Issues the MMAs that multiply a tile of A in tensor memory with a tile of B, as `multiply_tiles` of mma.hpp, over a
+/// part of their K: for operands that are stored piece by piece.
 ///
-/// Called by one thread, which has waited for the warps that stored A, and has executed
+/// Called by one thread, which has waited for the warps that stored this part of A, and has executed
 /// `tcgen05.fence::after_thread_sync`.
-template <int M, int N, int CtaGroup, TileElement Element, int Rows, int Columns, OperandTile BTile>
-__device__ __forceinline__ void multiply_tiles(const TmemTensor<M, N, CtaGroup>& d,
-                                               const TmemOperand<Element, Rows, Columns, CtaGroup>& a, const BTile& b,
-                                               bool accumulate) {
+/// @tparam First, Count  columns of A: multiples of the 32 bytes along K that one MMA takes.
+template <int First, int Count, int M, int N, int CtaGroup, TileElement Element, int Rows, int Columns,
+          OperandTile BTile>
+__device__ __forceinline__ void multiply_columns(const TmemTensor<M, N, CtaGroup>& d,
+                                                 const TmemOperand<Element, Rows, Columns, CtaGroup>& a, const BTile& b,
+                                                 bool accumulate) {
   using ATile = TmemOperand<Element, Rows, Columns, CtaGroup>;
   constexpr Mma mma = mma_of<ATile, BTile, CtaGroup>();
   static_assert(mma.m == M && mma.n == N,
                 "multiply_tiles: the accumulator must have as many rows as the tile of A and as many columns as the "
                 "tile of B has rows; for a pair of blocks, twice as many of both");
+  static_assert(First >= 0 && Count >= 1 && First + Count <= Columns && First % mma.k() == 0 && Count % mma.k() == 0,
+                "multiply_columns: First and Count must be multiples of what one MMA takes along K, and in the tile");
   constexpr int kColumnsOfMma = mma.k() / ATile::elements_per_cell;
   const uint64_t b_descriptor = describe_tile(b);
 #pragma unroll
-  for (int slice = 0; slice < ATile::columns / mma.k(); ++slice) {
+  for (int slice = First / mma.k(); slice < (First + Count) / mma.k(); ++slice) {
     issue_mma_from_tmem<mma>(d.address(), tmem_offset(a.address(), 0, slice * kColumnsOfMma),
-                             advance_descriptor(b_descriptor, slice_offset<BTile>(slice)), accumulate || slice > 0);
+                             advance_descriptor(b_descriptor, slice_offset<BTile>(slice)),
+                             accumulate || slice > First / mma.k());
   }
+}
+
+/// Issues the MMAs that multiply a tile of A in tensor memory with a tile of B, as `multiply_tiles` of mma.hpp.
+///
+/// Called by one thread, as `multiply_columns`.
+template <int M, int N, int CtaGroup, TileElement Element, int Rows, int Columns, OperandTile BTile>
+__device__ __forceinline__ void multiply_tiles(const TmemTensor<M, N, CtaGroup>& d,
+                                               const TmemOperand<Element, Rows, Columns, CtaGroup>& a, const BTile& b,
+                                               bool accumulate) {
+  multiply_columns<0, Columns>(d, a, b, accumulate);
 }
 
 }  // namespace stagecraft

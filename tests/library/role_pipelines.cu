@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kThreads) send_halves(const uint32_t* in, uint
       consumer.wait();
       out[row * kRow + other] = tile[consumer.index()][0][other] + row;
       consumer.release_no_step();
-      wait(consumer.template producer_mbar<1>(), consumer.state().phase());
+      consumer.template wait<1>();
       out[row * kRow + kWarpSize + other] = tile[consumer.index()][1][other] + row;
       consumer.template release<1>();
     }
