@@ -60,6 +60,13 @@ struct PairConversion<__nv_fp4_e2m1> {
 
 }  // namespace detail
 
+/// Two elements of 16 bits in a word, the first in its lower half, rounded as by `pack_elements`. Any thread.
+template <typename Element>
+__device__ __forceinline__ uint32_t pack_pair(float first, float second) {
+  static_assert(element_bits<Element> == 16, "pack_pair: two elements fill a word only if they have 16 bits");
+  return detail::PairConversion<Element>::convert(first, second);
+}
+
 /// 16 bytes of elements, rounded from as many values: to nearest, to even where there are two.
 ///
 /// Elements of 8 bits and fewer saturate: what is larger than the largest number becomes that number, also infinity.

@@ -48,8 +48,8 @@ __device__ inline AttentionRole attention_role() {
   return warp == 14 ? AttentionRole::store : AttentionRole::none;
 }
 
-/// Registers of a thread: 2 * 192 + 80 + 48 are the 4 * 128 that the block has at the start.
-inline constexpr int kSoftmaxRegisters = 192, kCorrectRegisters = 80, kOtherRegisters = 48;
+/// Registers of a thread: 2 * 192 + 88 + 40 are the 4 * 128 that the block has at the start.
+inline constexpr int kSoftmaxRegisters = 192, kCorrectRegisters = 88, kOtherRegisters = 40;
 //! [roles]
 
 /// What a block has in dynamic shared memory.
@@ -154,6 +154,7 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
         const AttentionItem item = items.item();
         const int first_query = item.first_query + tile * kQueries;
         const int seen_by_all = shape.visible_keys(first_query), seen = shape.visible_keys(first_query + row);
+        const int seen_by_warp = shape.visible_keys(first_query + static_cast<int>(warp % 4 + 1) * kWarpSize - 1);
         RowSoftmax softmax{problem.scale_log2};
         for (int block = 0; block < item.key_blocks; ++block) {
           float values[kKeys];  // of the thread's row: scores, then powers
@@ -163,15 +164,16 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
           if ((block + 1) * kKeys > seen_by_all) mask_keys(values, seen - block * kKeys);
           const float factor = softmax.raise_maximum(values);
           if (block > 0) send_factor(factor);  // now: O is corrected while this warp computes powers
-          softmax.template put_powers<Config::polynomials, 0, kFirstPiece>(values, probabilities, warp);
+          softmax.template put_powers<Config::polynomials, 0, kFirstPiece>(values, probabilities, warp,
+                                                                           seen_by_warp - block * kKeys);
           wait_for_tmem_stores();  // the cells are written, before anybody hears so
           cuda::ptx::tcgen05_fence_before_thread_sync();
           scores_ring.template release_no_step<0>();  // signals: the first piece of P is over S
-          softmax.template put_powers<Config::polynomials, kFirstPiece, kSecondPiece>(values, probabilities, warp);
+          softmax.template put_powers<Config::polynomials, kFirstPiece, kSecondPiece>(values, probabilities, warp,
+                                                                                      seen_by_warp - block * kKeys);
           wait_for_tmem_stores();
           cuda::ptx::tcgen05_fence_before_thread_sync();
           scores_ring.template release<1>();  // signals: all of P is
-          softmax.add(values);
         }
         send_factor(softmax.inverse_sum());
         if (problem.logsumexp != nullptr && first_query + row < shape.queries) {

@@ -73,78 +73,64 @@ class RowSoftmax {
     if (!(growth > threshold)) return 1;  // also where it is NaN: no key has been seen yet
     maximum_ = maximum;
     const float factor = exp2_by_unit(-growth);  // 0 where this is the first block: growth is infinite
-    sum_ *= factor;
+    for (auto& sum : sums_) sum = __fmul2_rn(sum, {factor, factor});
     return factor;
   }
   //! [maximum]
 
   //! [powers]
-  /// Replaces scores by their powers, rounds these to the type of the second product, and starts to store them in the
-  /// calling warp's rows of P.
+  /// Replaces scores by their powers, adds these to the row's sum, rounds them to the type of the second product, and
+  /// starts to store them in the calling warp's rows of P.
   ///
   /// Called by a whole converged warp. They are there after `wait_for_tmem_stores()`.
+  /// @param visible        how many keys of the block any row of the warp sees, the first ones: the others' powers are
+  /// 0,
+  ///                       and are not computed. At least the kernel's last block has such keys.
   /// @tparam Polynomials   of every four, two are computed by polynomials.
   /// @tparam First, Count  of the row's scores, multiples of 32.
   template <bool Polynomials, int First, int Count, typename Element, int Rows, int Columns>
   __device__ __forceinline__ void put_powers(float (&scores)[Columns],
-                                             const TmemOperand<Element, Rows, Columns>& probabilities,
-                                             uint32_t warp) const {
-    const float offset = maximum_ == -INFINITY ? 0 : -scale_log2_ * maximum_;  // -inf - -inf would be NaN
+                                             const TmemOperand<Element, Rows, Columns>& probabilities, uint32_t warp,
+                                             int visible) {
     constexpr int kAtOnce = 32;
+    const float offset = maximum_ == -INFINITY ? 0 : -scale_log2_ * maximum_;  // -inf - -inf would be NaN
 #pragma unroll
     for (int first = First; first < First + Count; first += kAtOnce) {
+      uint32_t cells[kAtOnce / 2] = {};
+      if (first < visible) {
 #pragma unroll
-      for (int key = first; key < first + kAtOnce; key += 2) {
-        const float2 exponents =
-            __ffma2_rn({scores[key], scores[key + 1]}, {scale_log2_, scale_log2_}, {offset, offset});
-        const float2 powers = Polynomials && key % 4 == 2
-                                  ? exp2_by_polynomial(exponents)
-                                  : float2{exp2_by_unit(exponents.x), exp2_by_unit(exponents.y)};
-        scores[key] = powers.x;
-        scores[key + 1] = powers.y;
-      }
-      uint32_t cells[kAtOnce / 2];
-#pragma unroll
-      for (int i = 0; i < kAtOnce; i += 8) {
-        const uint4 words = pack_elements<Element>(reinterpret_cast<const float(&)[8]>(scores[first + i]));
-        cells[i / 2] = words.x;
-        cells[i / 2 + 1] = words.y;
-        cells[i / 2 + 2] = words.z;
-        cells[i / 2 + 3] = words.w;
+        for (int key = first; key < first + kAtOnce; key += 2) {
+          const float2 exponents =
+              __ffma2_rn({scores[key], scores[key + 1]}, {scale_log2_, scale_log2_}, {offset, offset});
+          const float2 powers = Polynomials && key % 4 == 2
+                                    ? exp2_by_polynomial(exponents)
+                                    : float2{exp2_by_unit(exponents.x), exp2_by_unit(exponents.y)};
+          sums_[key / 2 % 2] = __fadd2_rn(sums_[key / 2 % 2], powers);
+          cells[(key - first) / 2] = pack_pair<Element>(powers.x, powers.y);
+        }
       }
       probabilities.store(cells, warp, first);
     }
-  }
-
-  /// Adds powers to the row's sum.
-  template <int Count>
-  __device__ __forceinline__ void add(const float (&powers)[Count]) {
-    float2 sums[4] = {};
-#pragma unroll
-    for (int key = 0; key < Count; key += 8) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) sums[i] = __fadd2_rn(sums[i], {powers[key + 2 * i], powers[key + 2 * i + 1]});
-    }
-    const float2 sum = __fadd2_rn(__fadd2_rn(sums[0], sums[1]), __fadd2_rn(sums[2], sums[3]));
-    sum_ += sum.x + sum.y;
   }
   //! [powers]
 
   //! [end]
   /// What the row's output must be multiplied by: 1 / sum, or 0 where it has seen no key.
-  __device__ __forceinline__ float inverse_sum() const { return maximum_ == -INFINITY ? 0 : 1 / sum_; }
+  __device__ __forceinline__ float inverse_sum() const { return maximum_ == -INFINITY ? 0 : 1 / sum(); }
 
   /// The natural logarithm of the sum of exp(scale * score); -inf where it has seen no key.
   __device__ __forceinline__ float logsumexp() const {
     constexpr float kLn2 = 0x1.62e43p-1f;
-    return maximum_ == -INFINITY ? -INFINITY : kLn2 * (scale_log2_ * maximum_ + log2f(sum_));
+    return maximum_ == -INFINITY ? -INFINITY : kLn2 * (scale_log2_ * maximum_ + log2f(sum()));
   }
   //! [end]
 
  private:
+  __device__ __forceinline__ float sum() const { return (sums_[0].x + sums_[0].y) + (sums_[1].x + sums_[1].y); }
+
   float scale_log2_;
   float maximum_ = -INFINITY;
-  float sum_ = 0;
+  float2 sums_[2] = {};  // parts of the sum of powers
 };
 
 }  // namespace stagecraft
