@@ -9,6 +9,7 @@
 
 #include "stagecraft/mma.hpp"
 #include "stagecraft/output_tile_pipeline.hpp"
+#include "stagecraft/ptx.hpp"
 #include "stagecraft/role_pipeline.hpp"
 #include "stagecraft/tmem_operand.hpp"
 #include "stagecraft/warp_contexts.hpp"
