@@ -78,7 +78,6 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
     attention(const __grid_constant__ AttentionProblem<typename Config::Tiles> problem) {
   //! [shared]
   using Tiles = typename Config::Tiles;
-  using Element = typename Tiles::Element;
   using Scores = typename Tiles::Scores;
   using Probabilities = typename Tiles::Probabilities;
   using Sums = OutputTilePipeline<typename Tiles::Sums, kTiles>;
@@ -158,7 +157,7 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
         const int seen_by_warp = shape.visible_keys(first_query + static_cast<int>(warp % 4 + 1) * kWarpSize - 1);
         RowSoftmax softmax{problem.scale_log2};
         for (int block = 0; block < item.key_blocks; ++block) {
-          float values[kKeys];  // of the thread's row: scores, then powers
+          float values[kKeys];  // the scores of the thread's row
           scores_ring.wait();
           cuda::ptx::tcgen05_fence_after_thread_sync();
           load_scores(values, scores, warp);

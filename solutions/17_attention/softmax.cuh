@@ -79,17 +79,16 @@ class RowSoftmax {
   //! [maximum]
 
   //! [powers]
-  /// Replaces scores by their powers, adds these to the row's sum, rounds them to the type of the second product, and
+  /// Computes the powers of scores, adds them to the row's sum, rounds them to the type of the second product, and
   /// starts to store them in the calling warp's rows of P.
   ///
   /// Called by a whole converged warp. They are there after `wait_for_tmem_stores()`.
-  /// @param visible        how many keys of the block any row of the warp sees, the first ones: the others' powers are
-  /// 0,
-  ///                       and are not computed. At least the kernel's last block has such keys.
+  /// @param visible        how many keys of the block any row of the warp sees, the first ones. Powers of others are 0:
+  ///                       where all of 32 are, they are not computed.
   /// @tparam Polynomials   of every four, two are computed by polynomials.
   /// @tparam First, Count  of the row's scores, multiples of 32.
   template <bool Polynomials, int First, int Count, typename Element, int Rows, int Columns>
-  __device__ __forceinline__ void put_powers(float (&scores)[Columns],
+  __device__ __forceinline__ void put_powers(const float (&scores)[Columns],
                                              const TmemOperand<Element, Rows, Columns>& probabilities, uint32_t warp,
                                              int visible) {
     constexpr int kAtOnce = 32;
@@ -97,7 +96,7 @@ class RowSoftmax {
 #pragma unroll
     for (int first = First; first < First + Count; first += kAtOnce) {
       uint32_t cells[kAtOnce / 2] = {};
-      if (first < visible) {
+      if (first < visible) {  // what is in a branch ptxas leaves there: else all polynomials come first, and spill
 #pragma unroll
         for (int key = first; key < first + kAtOnce; key += 2) {
           const float2 exponents =
