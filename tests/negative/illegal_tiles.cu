@@ -133,6 +133,8 @@ __global__ void multiply_from_tmem(TmemTensor<128, 64> d, TmemTensor<256, 32, 2>
   multiply_tiles(d, a, other, false);                                             // refused: the accumulator must have as many rows as the tile of A
   multiply_tiles(d, a, bytes, false);                                             // refused: A and B must be of one kind
   multiply_tiles(narrow, half, narrow_b, false);                                  // refused: N of a pair of CTAs must be 32, 64, ..., 256
+  multiply_columns<16, 48>(d, a, b, false);
+  multiply_columns<48, 32>(d, a, b, false);                                       // refused: First and Count must be multiples of what one MMA takes along K, and in the tile
 }
 __global__ void multiply(TmemTensor<128, 64> d, const A& a, const B& b) {
   multiply_tiles(d, a, b, false);
