@@ -1,4 +1,4 @@
-// Attention, forward: six roles, two tiles of 128 queries in turn, and everything between the two products in tensor
+// Attention, forward: five roles, two tiles of 128 queries in turn, and everything between the two products in tensor
 // memory and registers.
 #pragma once
 

@@ -1,0 +1,111 @@
+// Chapter 17, part one: the softmax of a row of scores, block of keys by block of keys, in the registers of one thread.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <exponential.cuh>
+
+#include "stagecraft/packed_elements.hpp"
+#include "stagecraft/tmem_operand.hpp"
+
+namespace stagecraft {
+
+/// Reads the calling thread's row of S, and waits for it. In pieces: a load of 128 registers at a time would need more
+/// than the kernel has at its start.
+///
+/// Called by a whole converged warp, after waiting for the product and `tcgen05.fence::after_thread_sync`.
+template <int Count, typename Scores>
+__device__ __forceinline__ void load_scores(float (&values)[Count], const Scores& scores, uint32_t warp) {
+  constexpr int kAtOnce = 32;
+  uint32_t words[Count / kAtOnce][kAtOnce];
+#pragma unroll
+  for (int i = 0; i < Count / kAtOnce; ++i) load_tmem(words[i], scores.part_of_warp(warp, i * kAtOnce));
+  wait_for_tmem_loads();
+#pragma unroll
+  for (int i = 0; i < Count; ++i) values[i] = __uint_as_float(words[i / kAtOnce][i % kAtOnce]);
+}
+
+/// Scores of keys that the row does not see become -inf, whose power is 0.
+/// @param visible  how many keys of these the row sees, the first ones; may be negative or more than `Count`.
+template <int Count>
+__device__ __forceinline__ void mask_keys(float (&scores)[Count], int visible) {
+  // TODO 1: what must a score be, so that its key has no weight?
+  (void)scores, (void)visible;
+}
+
+/// By how much, in powers of two, the largest score may have grown before sums are multiplied down to it: up to there
+/// they may be 2^8 times as large as they would be, which all their types can hold.
+inline constexpr float kRescaleThreshold = 8;
+
+/// What a thread knows of its row, after some blocks of keys.
+///
+/// All powers are of 2, relative to a maximum: 2^(scale_log2 * (score - maximum)). It is that of all scores, or of
+/// some, from which it differs by no more than the threshold. The sums of powers, here and in tensor memory, are
+/// relative to the same maximum, so it cancels out where one is divided by the other.
+class RowSoftmax {
+ public:
+  /// Before the first block.
+  /// @param scale_log2  positive.
+  __device__ __forceinline__ explicit RowSoftmax(float scale_log2) : scale_log2_(scale_log2) {}
+
+  /// Takes note of a block's scores, and returns the factor by which what was summed before must be multiplied: 1,
+  /// where the maximum stays.
+  /// @param threshold  0: the maximum is always that of all scores.
+  template <int Count>
+  __device__ __forceinline__ float raise_maximum(const float (&scores)[Count], float threshold = kRescaleThreshold) {
+    // TODO 2: find the largest score. Where it is too far above maximum_, it becomes maximum_, and what was summed
+    // before it becomes smaller. What is known before the first key?
+    (void)scores, (void)threshold;
+    return 1;
+  }
+
+  /// Computes the powers of scores, adds them to the row's sum, rounds them to the type of the second product, and
+  /// starts to store them in the calling warp's rows of P.
+  ///
+  /// Called by a whole converged warp. They are there after `wait_for_tmem_stores()`.
+  /// @param visible        how many keys of the block any row of the warp sees, the first ones. Powers of others are 0:
+  ///                       where all of 32 are, they are not computed.
+  /// @tparam Polynomials   of every four, two are computed by polynomials.
+  /// @tparam First, Count  of the row's scores, multiples of 32.
+  template <bool Polynomials, int First, int Count, typename Element, int Rows, int Columns>
+  __device__ __forceinline__ void put_powers(const float (&scores)[Columns],
+                                             const TmemOperand<Element, Rows, Columns>& probabilities, uint32_t warp,
+                                             int visible) {
+    constexpr int kAtOnce = 32;
+#pragma unroll
+    for (int first = First; first < First + Count; first += kAtOnce) {
+      uint32_t cells[kAtOnce / 2] = {};
+      if (first < visible) {  // what is in a branch ptxas leaves there: else all polynomials come first, and spill
+#pragma unroll
+        for (int key = first; key < first + kAtOnce; key += 2) {
+          // TODO 3: the powers of two scores, half of them by polynomials where the kernel asks for that, and the row's
+          // sum. One product and one addition make an exponent. Which maximum must not be subtracted?
+          const float2 powers = {};
+          cells[(key - first) / 2] = pack_pair<Element>(powers.x, powers.y);
+        }
+      }
+      probabilities.store(cells, warp, first);
+    }
+  }
+
+  /// What the row's output must be multiplied by: 1 / sum, or 0 where it has seen no key.
+  __device__ __forceinline__ float inverse_sum() const {
+    // TODO 4: some rows have seen no key.
+    return 1;
+  }
+
+  /// The natural logarithm of the sum of exp(scale * score); -inf where it has seen no key.
+  __device__ __forceinline__ float logsumexp() const {
+    // TODO 4: the maximum and the sum are of powers of two; this is a natural logarithm.
+    return 0;
+  }
+
+ private:
+  __device__ __forceinline__ float sum() const { return (sums_[0].x + sums_[0].y) + (sums_[1].x + sums_[1].y); }
+
+  float scale_log2_;
+  float maximum_ = -INFINITY;
+  float2 sums_[2] = {};  // parts of the sum of powers
+};
+
+}  // namespace stagecraft
