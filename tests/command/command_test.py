@@ -57,7 +57,7 @@ class CommandTest(TemporaryFolderTest):
     def test_help_names_every_command(self):
         done = stagecraft("help")
         self.assertEqual(done.returncode, 0)
-        for command in ("gemm", "test", "sanitize", "bench", "tune", "docs", "doctor", "run", "time", "explain", "help", "progress", "hint",
+        for command in ("gemm", "attention", "test", "sanitize", "bench", "tune", "docs", "doctor", "run", "time", "explain", "help", "progress", "hint",
                         "watch", "reset", "timeline", "playground", "standalone"):
             self.assertRegex(done.stdout, rf"(?m)^  {command}\b")
 

@@ -31,10 +31,10 @@ pkg-config() { command pkg-config --define-variable=prefix="$PREFIX" "$@"; }
 MORE = r"""
 test -s "$PREFIX/share/licenses/stagecraft/LICENSE"
 for package in $PACKAGES; do
-  example=${package/stagecraft/gemm}; [ $example != gemm_hopper ] || example=hopper_gemm
+  case $package in stagecraft_hopper) example=hopper_gemm ;; stagecraft_attention) example=attention ;; *) example=gemm ;; esac
   grep -q "\"$(pkg-config --modversion $package)\"" "$PREFIX/include/stagecraft/version.h"
   g++ -Wall -Wextra -Werror -fsyntax-only $example.cpp $(pkg-config --cflags $package)
-  gcc -std=c11 -Wall -Wextra -pedantic -Werror -fsyntax-only $example.c $(pkg-config --cflags ${package}_c)
+  [ ! -e $example.c ] || gcc -std=c11 -Wall -Wextra -pedantic -Werror -fsyntax-only $example.c $(pkg-config --cflags ${package}_c)
 done
 """
 MORE_OF_THE_EMULATOR = r"""
@@ -66,7 +66,10 @@ ON_A_GPU = """stagecraft() {
 
 def needs(commands: str) -> str:
     """The package that a block of the page needs; empty for none."""
-    return "stagecraft_hopper" if "hopper" in commands else "stagecraft" if "gemm" in commands else ""
+    for word, package in {"hopper": "stagecraft_hopper", "attention": "stagecraft_attention", "gemm": "stagecraft"}.items():
+        if word in commands:
+            return package
+    return ""
 
 
 def is_expected(printed: list, expected: list) -> bool:

@@ -1,0 +1,9 @@
+// The kernels of one list of configurations.
+#include "stagecraft/attention/kernels/tables.hpp"
+#include "stagecraft/attention/launch.cuh"
+
+namespace stagecraft::shipped {
+
+std::span<const AttentionKernel> f16_attentions() { return attentions_of<kF16Attentions>(); }
+
+}  // namespace stagecraft::shipped
