@@ -169,8 +169,9 @@ struct TensorRange {
 
 /// A matrix product of the tensor core as it is carried out, by one multiprocessor or by a pair.
 struct ProductShape {
-  uint32_t m = 0, n = 0, k = 0;  ///< elements, 32 bytes along K; all 0: the operation is no product
+  uint32_t m = 0, n = 0, k = 0;  ///< elements, 32 bytes of A along K; all 0: the operation is no product
   bool a_in_shared = false;      ///< else in registers or tensor memory
+  bool sparse = false;           ///< A has half of its elements in memory: there are 64 bytes of B along K
   /// Of a sum in registers: the same for instructions that name the same registers.
   uint32_t registers = 0;
 };

@@ -75,7 +75,7 @@ constexpr uint32_t mn_major_offset(Swizzle swizzle, uint32_t leading, uint32_t s
 
 /// How the rows and columns of D that one block has are spread over its tensor memory; the letters are those of the PTX
 /// ISA. In a pair of blocks (cta_group::2), the even block has the upper half of the rows: 128 rows as in layout d (the
-/// PTX ISA's A), or 64 as in layout e (its B).
+/// PTX ISA's A), or 64 as in layout e (its B), or with a sparse A as in layout f (its C).
 enum class AccumulatorLayout : uint8_t {
   d,  ///< 128 rows: row m in lane m
   f,  ///< 64 rows: 16 in each quarter of the lanes
@@ -192,5 +192,21 @@ constexpr uint32_t copy_lane(CopyShape shape, uint32_t row, uint32_t copy) {
 /// Returns the cell, relative to the address, of the scale factors of row `row` (of A, or column of B) that the lanes
 /// of quarter `quarter` use. The byte in the cell is the descriptor's scale factor id plus the block number along K.
 constexpr TensorCell scale_cell(uint32_t row, uint32_t quarter) { return {row % 32 + 32 * quarter, row / 32}; }
+
+// ---- Metadata of a sparse A ----------------------------------------------------------------------------------------
+
+/// Four bits in tensor memory.
+struct MetadataPlace {
+  TensorCell cell;  ///< its column counts from that of the metadata's address, with the selector
+  uint32_t shift;   ///< of its lowest bit in the cell
+};
+
+/// Returns where the metadata of chunk `chunk` along K are for the row of A whose D is in lane `lane`. Kinds of 8 and 4
+/// bits have two columns, whose lanes are those of the rows. Those of 16 and 32 bits (`paired`) have one: a cell has
+/// half of the chunks for each of two rows, 8 apart; the other half is in the lane that is 8 further.
+constexpr MetadataPlace metadata_place(bool paired, uint32_t lane, uint32_t chunk) {
+  if (!paired) return {{lane, chunk / 8}, chunk % 8 * 4};
+  return {{lane / 16 * 16 + lane % 8 + chunk / 4 * 8, 0}, lane / 8 % 2 * 16 + chunk % 4 * 4};
+}
 
 }  // namespace stagecraft::emulator::machine

@@ -25,9 +25,12 @@ ProductCycles cycles_of_product(const Operation& operation) {
   const double rows = operation.m / sharers, columns = operation.n / sharers;
   ProductCycles cycles;
   cycles.tensor = operation.n / 2.;
-  if (operation.of_pair && operation.m == 128) cycles.tensor /= 2;
+  if (operation.of_pair && operation.m == 128 && !operation.sparse) cycles.tensor /= 2;  // layout e, not half of it
   if (!operation.tensor_memory) cycles.tensor = std::max(cycles.tensor, 13.);
-  cycles.port = (operation.a_in_shared ? rows : 0) * kRowBytes / 128 + columns * kRowBytes / 128;
+  // A sparse product takes as long as a dense one of the same bytes of A, and so half as long for each K, if shared
+  // memory supplies twice the bytes of B in time.
+  const double b_bytes = operation.sparse ? 2 * kRowBytes : kRowBytes;
+  cycles.port = (operation.a_in_shared ? rows : 0) * kRowBytes / 128 + columns * b_bytes / 128;
   cycles.tensor = std::max(cycles.tensor, cycles.port);
   return cycles;
 }

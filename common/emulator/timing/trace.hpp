@@ -145,6 +145,7 @@ struct Operation {
   bool of_pair = false;
   bool tensor_memory = false;  ///< its sums are there: tcgen05.mma
   bool a_in_shared = false;
+  bool sparse = false;  ///< as in machine::ProductShape
   uint32_t m = 0, n = 0, k = 0;
   // A copy: planes of equal rows of global memory, whose first address is in ClusterTrace::addresses; or, where they
   // are not equally far apart, lines in ClusterTrace::lines.

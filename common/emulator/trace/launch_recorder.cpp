@@ -513,6 +513,7 @@ void LaunchRecorder::operation_issued(const machine::AsyncOperation& operation) 
   described.n = operation.product.n;
   described.k = operation.product.k;
   described.a_in_shared = operation.product.a_in_shared;
+  described.sparse = operation.product.sparse;
   if (engine == Engine::copy_in || engine == Engine::copy_between || engine == Engine::cluster_launch) {
     described.targets.push_back(rank_of(operation.barrier));
   }

@@ -49,6 +49,19 @@ TEST(ProductCyclesTest, AreThoseOfTcgen05OnAB200) {
   EXPECT_NEAR(cycles(128, 64, true), 25.7, 0.1 * 25.7);
 }
 
+// Nobody has published cycles of sparse products: twice the K in the cycles of a dense one, as NVIDIA's peaks say, if
+// shared memory supplies twice the bytes of B.
+TEST(ProductCyclesTest, OfASparseAAreThoseOfTheSameBytesOfADenseOne) {
+  const auto cycles = [](uint32_t m, uint32_t n, bool pair, bool sparse) {
+    Operation operation = product(m, n, true, pair, true);
+    operation.sparse = sparse;
+    return cycles_of_product(operation).tensor;
+  };
+  EXPECT_EQ(cycles(256, 256, true, true), cycles(256, 256, true, false));
+  EXPECT_EQ(cycles(128, 256, false, true), 32 + 128);  // limited by 64 bytes of each column of B
+  EXPECT_EQ(cycles(128, 256, true, true), 128);        // 64 rows in half of the lanes
+}
+
 constexpr uint32_t kAllSectors = 15;
 constexpr double kFromDram = 378;  // in addition to the latency of L2
 

@@ -166,6 +166,10 @@ std::string cause_of(FindingLog& findings, const ClusterRecord& cluster, const T
       return "a tcgen05.st or tcgen05.mma that writes these columns must come before: is it forgotten, or for other "
              "columns?";
     case TensorFlaw::unwritten_operand:
+      if (conflict.of_metadata) {
+        return "the metadata of a sparse A must be written, by tcgen05.cp or tcgen05.st, before the tcgen05.mma.sp is "
+               "issued, for all rows of A";
+      }
       return is_block_scaled(cluster, now) ? "the scale factors are not there yet: the thread that issues the "
                                              "tcgen05.mma must issue, before it, the "
                                              "tcgen05.cp that brings them, for all rows of A and all columns of B (32 "
@@ -173,6 +177,10 @@ std::string cause_of(FindingLog& findings, const ClusterRecord& cluster, const T
                                            : "an A in tensor memory must be written, by tcgen05.st or tcgen05.cp, "
                                              "before the tcgen05.mma is issued";
     case TensorFlaw::overlap:
+      if (conflict.of_metadata) {
+        return "the metadata of a sparse A need columns of their own: let them begin after the last column of all "
+               "accumulators";
+      }
       return is_block_scaled(cluster, now)
                  ? "the scale factors need columns of their own: let them begin after the last column of all "
                    "accumulators"

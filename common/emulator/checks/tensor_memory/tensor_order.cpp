@@ -248,19 +248,20 @@ void TensorOrder::operate(const ClusterOrder& order, uint32_t rank, const machin
   const TensorRange missing = has_a ? missing_rows(rank, operation.tensor_reads.front()) : TensorRange{};
   for (size_t i = 0; i < operation.tensor_reads.size(); ++i) {
     const TensorRange& range = operation.tensor_reads[i];
+    const bool of_metadata = operation.product.sparse && i + 1 == operation.tensor_reads.size();
     access(order, rank, range, now, conflicts);
     if (i == 0 && !is_empty(missing)) continue;
     for (Region& region : regions_[rank]) {
       const TensorRange inner = common_part(region.range, range);
       if (is_empty(inner) || region.write.kind != TensorAccessKind::nothing || region.reported) continue;
       region.reported = true;
-      conflicts.push_back({TensorFlaw::unwritten_operand, {}, now, inner, rank});
+      conflicts.push_back({TensorFlaw::unwritten_operand, {}, now, inner, rank, of_metadata});
     }
     for (const TensorRange& written : operation.tensor_writes) {
       const TensorRange inner = common_part(written, range);
       if (is_empty(inner) || overlap_reported_) continue;
       overlap_reported_ = true;
-      conflicts.push_back({TensorFlaw::overlap, {}, now, inner, rank});
+      conflicts.push_back({TensorFlaw::overlap, {}, now, inner, rank, of_metadata});
     }
   }
   now.writes = true;

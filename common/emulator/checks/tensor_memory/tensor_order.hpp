@@ -64,6 +64,7 @@ struct TensorConflict {
   TensorAccess before, now;
   machine::TensorRange range;  ///< where they meet
   uint32_t rank = 0;           ///< in whose tensor memory
+  bool of_metadata = false;    ///< the second has a sparse A, and its metadata are meant
 };
 
 /// The tensor memory of a cluster's blocks.

@@ -12,13 +12,16 @@ namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE {
 namespace {
 
 constexpr uint32_t kColumns = 4, kVectors = kRows / kWidth;
-constexpr uint32_t kGroups = 4, kDepth = kGroups * kScaledGroup;
+constexpr uint32_t kGroups = kScaledGroups;
 constexpr int kKept = 35;
 constexpr int kWideBias = 1023, kUpperFractionBits = 20;  // of a double, and of its upper word
 constexpr int kMostAligned = 110;                         // so that no sum overflows
 
-/// The operands, multiplied by the significands of their scale factors.
+/// The operands, multiplied by the significands of their scale factors. A group spans kGroup elements along K.
+template <uint32_t kGroup>
 struct Operands {
+  static constexpr uint32_t kDepth = kGroups * kGroup;
+
   Operands(const MultiplyShape& shape, const BlockScales& scales) : shape(shape), scales(scales) {}
 
   const MultiplyShape& shape;
@@ -27,17 +30,18 @@ struct Operands {
   alignas(64) float b[kFusedColumns * kDepth];
 };
 
-void scale(const float* a, const float* b, Operands& operands) {
-  for (uint32_t k = 0; k < kDepth; ++k) {
-    const float* const significands = operands.scales.a_significands + k / kScaledGroup * kPanelLanes;
+template <uint32_t kGroup>
+void scale(const float* a, const float* b, Operands<kGroup>& operands) {
+  for (uint32_t k = 0; k < kGroups * kGroup; ++k) {
+    const float* const significands = operands.scales.a_significands + k / kGroup * kPanelLanes;
     for (uint32_t m = 0; m < operands.shape.m; ++m) {
       operands.a[k * kPanelLanes + m] = a[k * kPanelLanes + m] * significands[m];
     }
   }
   for (uint32_t group = 0; group < operands.shape.n * kGroups; ++group) {
     const float significand = operands.scales.b_significands[group];
-    for (uint32_t i = 0; i < kScaledGroup; ++i) {
-      operands.b[group * kScaledGroup + i] = b[group * kScaledGroup + i] * significand;
+    for (uint32_t i = 0; i < kGroup; ++i) {
+      operands.b[group * kGroup + i] = b[group * kGroup + i] * significand;
     }
   }
 }
@@ -82,28 +86,30 @@ struct Panels {
 };
 
 // Computes the sums of a vector that do not fit.
-[[gnu::noinline]] void add_unfit(const Operands& operands, const Panels& panels, uint32_t row, uint32_t column,
+template <uint32_t kGroup>
+[[gnu::noinline]] void add_unfit(const Operands<kGroup>& operands, const Panels& panels, uint32_t row, uint32_t column,
                                  const float* cells, const Ints& unfit, Floats& result) {
   const BlockScales& scales = operands.scales;
   for (uint32_t lane = 0; lane < kWidth; ++lane) {
     if (unfit[lane] == 0) continue;
     const uint32_t m = row + lane;
     result[lane] = scaled_groups({panels.a + m, scales.a_significands + m, scales.a_exponents + m, kPanelLanes},
-                                 {panels.b + column * kDepth, scales.b_significands + column * kGroups,
+                                 {panels.b + column * kGroups * kGroup, scales.b_significands + column * kGroups,
                                   scales.b_exponents + column * kGroups, 1},
-                                 operands.shape.accumulate ? cells[lane] : 0.0f);
+                                 kGroups * kGroup, operands.shape.accumulate ? cells[lane] : 0.0f);
   }
 }
 
 // Adds the products of a group.
+template <uint32_t kGroup>
 [[gnu::always_inline]] inline void add_group(const float* a, const float* b, Floats (&sums)[kColumns][kVectors]) {
   alignas(64) Floats sum[kColumns][kVectors] = {};
-  for (uint32_t k = 0; k < kScaledGroup; ++k) {
+  for (uint32_t k = 0; k < kGroup; ++k) {
 #pragma GCC unroll 4
     for (uint32_t n = 0; n < kColumns; ++n) {
 #pragma GCC unroll 2
       for (uint32_t i = 0; i < kVectors; ++i) {
-        sum[n][i] = multiply_add(load_floats(a + k * kPanelLanes + i * kWidth), b[n * kDepth + k], sum[n][i]);
+        sum[n][i] = multiply_add(load_floats(a + k * kPanelLanes + i * kWidth), b[n * kGroups * kGroup + k], sum[n][i]);
       }
     }
   }
@@ -114,12 +120,14 @@ struct Panels {
   }
 }
 
-void multiply_block(const Operands& operands, const Panels& panels, uint32_t row, uint32_t column, float* d) {
+template <uint32_t kGroup>
+void multiply_block(const Operands<kGroup>& operands, const Panels& panels, uint32_t row, uint32_t column, float* d) {
   const BlockScales& scales = operands.scales;
   alignas(64) Floats groups[kGroups][kColumns][kVectors];
   for (uint32_t group = 0; group < kGroups; ++group) {
-    const uint32_t first = group * kScaledGroup;
-    add_group(operands.a + first * kPanelLanes + row, operands.b + column * kDepth + first, groups[group]);
+    const uint32_t first = group * kGroup;
+    add_group<kGroup>(operands.a + first * kPanelLanes + row, operands.b + column * kGroups * kGroup + first,
+                      groups[group]);
   }
   for (uint32_t n = 0; n < kColumns; ++n) {
     for (uint32_t i = 0; i < kVectors; ++i) {
@@ -147,18 +155,24 @@ void multiply_block(const Operands& operands, const Panels& panels, uint32_t row
   }
 }
 
-}  // namespace
-
 // Not inlined: it has much on the stack, which compilers touch page by page.
-[[gnu::noinline]] void multiply_groups(float* d, const float* a, const float* b, const MultiplyShape& shape,
-                                       const BlockScales& scales) {
-  Operands operands(shape, scales);
+template <uint32_t kGroup>
+[[gnu::noinline]] void multiply_groups_of(float* d, const float* a, const float* b, const MultiplyShape& shape,
+                                          const BlockScales& scales) {
+  Operands<kGroup> operands(shape, scales);
   scale(a, b, operands);
   for (uint32_t column = 0; column < shape.n; column += kColumns) {
     for (uint32_t row = 0; row < shape.m; row += kRows) {
       multiply_block(operands, {a, b}, row, column, d + column * kPanelLanes + row);
     }
   }
+}
+
+}  // namespace
+
+void multiply_groups(float* d, const float* a, const float* b, const MultiplyShape& shape, const BlockScales& scales) {
+  if (shape.k == kGroups * kScaledGroup) return multiply_groups_of<kScaledGroup>(d, a, b, shape, scales);
+  multiply_groups_of<2 * kScaledGroup>(d, a, b, shape, scales);
 }
 
 }  // namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE

@@ -183,6 +183,7 @@ void multiply_part(const FusedOperands& operands, const NarrowOperands& prepared
   switch (operands.shape.k) {
     case 8: return multiply_depth<8, kResult>(operands, prepared, d, part);
     case 16: return multiply_depth<16, kResult>(operands, prepared, d, part);
+    case 64: return multiply_depth<64, kResult>(operands, prepared, d, part);
     default: return multiply_depth<32, kResult>(operands, prepared, d, part);
   }
 }
@@ -196,7 +197,11 @@ void multiply_part(const FusedOperands& operands, const NarrowOperands& prepared
   if (!prepare_narrow(operands, prepared)) return false;
   for (uint32_t i = 0; i < count; ++i) {
     if (operands.a_scales != nullptr) {
-      multiply_depth<32, SumResult::f32, true>(operands, prepared, d, parts[i]);
+      if (operands.shape.k == 64) {
+        multiply_depth<64, SumResult::f32, true>(operands, prepared, d, parts[i]);
+      } else {
+        multiply_depth<32, SumResult::f32, true>(operands, prepared, d, parts[i]);
+      }
       continue;
     }
     switch (operands.shape.sum.result) {

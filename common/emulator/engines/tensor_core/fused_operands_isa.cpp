@@ -117,12 +117,12 @@ struct Least {
 };
 
 // Returns false if the operands fit no vectors.
-bool find_least(const FusedOperands& operands, Least& least) {
+bool find_least(const FusedOperands& operands, uint32_t most_depth, Least& least) {
   const MultiplyShape& shape = operands.shape;
   const Range &a = operands.in_a, &b = operands.in_b;
   least.a = a.least > shape.sum.a_least ? a.least : shape.sum.a_least;
   least.b = b.least > shape.sum.b_least ? b.least : shape.sum.b_least;
-  const bool depth_fits = shape.k == 8 || shape.k == 16 || shape.k == 32;
+  const bool depth_fits = (shape.k == 8 || shape.k == 16 || shape.k == 32 || shape.k == 64) && shape.k <= most_depth;
   const bool range_fits = a.most - least.a <= kMostSpread && b.most - least.b <= kMostSpread &&
                           a.most - a.last <= kMostSpread + kMostBits && b.most - b.last <= kMostSpread + kMostBits;
   return depth_fits && range_fits && a.is_finite && b.is_finite;
@@ -152,7 +152,7 @@ void examine(FusedOperands& operands) {
 bool prepare_narrow(const FusedOperands& operands, NarrowOperands& prepared) {
   const MultiplyShape& shape = operands.shape;
   Least least;
-  if (!find_least(operands, least)) return false;
+  if (!find_least(operands, kNarrowDepth, least)) return false;
   const Range &a = operands.in_a, &b = operands.in_b;
   const bool is_exact = a.last + b.last >= kLastOfF32 && a.most + b.most <= kMostAligned - 2;
   if (!is_exact || least.a + least.b < kLeastNarrow) return false;
@@ -172,7 +172,7 @@ bool prepare_narrow(const FusedOperands& operands, NarrowOperands& prepared) {
 
 bool prepare_wide(const FusedOperands& operands, WideOperands& prepared) {
   Least least;
-  if (!find_least(operands, least)) return false;
+  if (!find_least(operands, kFusedDepth, least)) return false;
   prepared.base = least.a + least.b - 2 * kLeastByte;
   prepare_a(operands, least.a, prepared);
   prepare_b(operands, least.b, prepared);

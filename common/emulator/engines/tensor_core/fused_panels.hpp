@@ -9,7 +9,8 @@
 
 namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE {
 
-inline constexpr uint32_t kFusedDepth = 32;  ///< most elements along K of one fused sum that vectors compute
+inline constexpr uint32_t kFusedDepth = 32;   ///< most elements along K of one fused sum that vectors compute
+inline constexpr uint32_t kNarrowDepth = 64;  ///< the same in fixed point, of 8-bit elements with a sparse A
 inline constexpr uint32_t kFusedColumns = 256;
 
 /// What the values of a panel have in common.
@@ -59,8 +60,8 @@ inline constexpr uint32_t kMostByteRows = 64;  ///< rows whose bytes are read at
 /// What sums in fixed point need besides the elements (fused_narrow_isa.cpp).
 struct NarrowOperands {
   int base;  ///< the exponent of a product is this and its byte
-  alignas(64) uint8_t a_exponents[kFusedDepth * kPanelLanes + kMostByteRows];
-  alignas(64) uint32_t b_exponents[kFusedColumns * kFusedDepth];  ///< each in all four bytes
+  alignas(64) uint8_t a_exponents[kNarrowDepth * kPanelLanes + kMostByteRows];
+  alignas(64) uint32_t b_exponents[kFusedColumns * kNarrowDepth];  ///< each in all four bytes
 };
 
 /// Distances in `WideOperands::a_last_bits` to what is for positive elements of A, and for none.
@@ -83,7 +84,8 @@ struct WideOperands {
 void examine(FusedOperands& operands);
 
 /// Prepares the operands for vectors. Returns false if they do not fit: their exponents differ by more than 63, or some
-/// are infinities or not-a-number, or K is not 8, 16 or 32; or, for fixed point, products are not those of fp32.
+/// are infinities or not-a-number, or K is not 8, 16 or 32, or in fixed point 64; or, for fixed point, products are not
+/// those of fp32.
 bool prepare_narrow(const FusedOperands& operands, NarrowOperands& prepared);
 bool prepare_wide(const FusedOperands& operands, WideOperands& prepared);
 

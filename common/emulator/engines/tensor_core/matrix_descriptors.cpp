@@ -96,7 +96,8 @@ struct LegalN {
   bool found;
   const char* words;
 };
-LegalN legal_n(MmaKind kind, uint32_t n, bool ws, bool pair) {
+LegalN legal_n(MmaKind kind, uint32_t n, bool ws, bool pair, bool sparse) {
+  if (ws && sparse) return {n == 64 || n == 128, "N 64 or 128"};
   if (ws) return {n == 64 || n == 128 || n == 256, "N 64, 128 or 256"};
   const auto steps_of = [n](uint32_t step) { return n >= step && n <= 256 && n % step == 0; };
   if (kind == MmaKind::i8) {
@@ -109,20 +110,23 @@ LegalN legal_n(MmaKind kind, uint32_t n, bool ws, bool pair) {
 
 void check_shape(const Word& word, const InstructionDescriptor& descriptor, bool ws) {
   const auto [m, n, kind] = std::tuple{descriptor.m, descriptor.n, descriptor.kind};
-  const bool scaled = is_block_scaled(kind), pair = descriptor.blocks == 2;
-  const bool legal_m = pair ? m == 128 || m == 256
+  const bool scaled = is_block_scaled(kind), pair = descriptor.blocks == 2, sparse = descriptor.sparse;
+  const bool whole_pair = pair && scaled && sparse;
+  const bool legal_m = pair ? (m == 128 && !whole_pair) || m == 256
                        : ws ? m == 32 || m == 64 || m == 128
                             : m == 128 || (m == 64 && !scaled);
-  const std::string form = fmt::format("{}{} with cta_group::{}", name_of(kind), ws ? " .ws" : "", descriptor.blocks);
+  const std::string form = fmt::format("{}{}{} with cta_group::{}", name_of(kind), ws ? " .ws" : "",
+                                       sparse ? " .sp" : "", descriptor.blocks);
   if (!legal_m) {
     word.refuse(fmt::format("M ({}) is {} for {}",
                             scaled ? "bits 28:27, in units of 128" : "bits 28:24, in units of 16", m, form),
-                pair     ? "M 128 or 256"
-                : ws     ? "M 32, 64 or 128"
-                : scaled ? "M 128"
-                         : "M 64 or 128");
+                whole_pair ? "M 256"
+                : pair     ? "M 128 or 256"
+                : ws       ? "M 32, 64 or 128"
+                : scaled   ? "M 128"
+                           : "M 64 or 128");
   }
-  const LegalN legal = legal_n(kind, n, ws, pair);
+  const LegalN legal = legal_n(kind, n, ws, pair, sparse);
   if (!legal.found) word.refuse(fmt::format("N (bits 22:17, in units of 8) is {} for {}", n, form), legal.words);
 }
 
@@ -147,11 +151,22 @@ void check_major(const Word& word, InstructionDescriptor& descriptor) {
   }
 }
 
+void decode_sparsity(const Word& word, InstructionDescriptor& descriptor) {
+  if (descriptor.sparse) {
+    word.require(2, 2, 1, "sparse A; the instruction is tcgen05.mma.sp");
+  } else {
+    word.require(2, 2, 0, "sparse A; the instruction is not tcgen05.mma.sp");
+  }
+  if (descriptor.sparse && has_paired_metadata(descriptor.kind)) {
+    descriptor.selector = static_cast<uint32_t>(word.get(1, 0));
+  } else {
+    word.require(1, 0, 0, "sparsity selector, of kind::f16 and kind::tf32 with sparse A only");
+  }
+}
+
 void decode_dense(const Word& word, InstructionDescriptor& descriptor) {
   const MmaKind kind = descriptor.kind;
   const bool integer = kind == MmaKind::i8;
-  word.require(2, 2, 0, "sparse A: not implemented yet, and only for tcgen05.mma.sp");
-  word.require(1, 0, 0, "sparsity selector, of sparse A only");
   if (!integer) word.require(3, 3, 0, "saturation, of kind::i8 only");
   descriptor.saturate = word.bit(3);
   word.require(6, 6, 0, "reserved");
@@ -167,8 +182,6 @@ void decode_dense(const Word& word, InstructionDescriptor& descriptor) {
 
 void decode_scaled(const Word& word, InstructionDescriptor& descriptor) {
   const MmaKind kind = descriptor.kind;
-  word.require(2, 2, 0, "sparse A: not implemented yet, and only for tcgen05.mma.sp");
-  word.require(1, 0, 0, "reserved");
   word.require(3, 3, 0, "reserved");
   word.require(6, 6, 0, "reserved");
   descriptor.d = AccumulatorFormat::f32;
@@ -262,17 +275,20 @@ SharedDescriptor decode_warpgroup_descriptor(uint64_t bits, std::string_view wha
   return descriptor;
 }
 
-InstructionDescriptor decode_instruction_descriptor(uint32_t bits, MmaKind kind, bool ws, bool pair) {
+InstructionDescriptor decode_instruction_descriptor(uint32_t bits, MmaKind kind, bool ws, bool pair, bool sparse) {
   const Word word(bits, "tcgen05.mma, instruction descriptor", 8);
   InstructionDescriptor descriptor;
   descriptor.kind = kind;
   descriptor.blocks = pair ? 2 : 1;
+  descriptor.sparse = sparse;
+  decode_sparsity(word, descriptor);
   if (is_block_scaled(kind)) {
     decode_scaled(word, descriptor);
   } else {
     decode_dense(word, descriptor);
     if (!ws) word.require(31, 30, 0, "largest shift of B, of .ws only");
   }
+  if (sparse) descriptor.k *= 2;
   descriptor.n = static_cast<uint32_t>(word.get(22, 17)) * 8;
   descriptor.negate_a = word.bit(13);
   descriptor.negate_b = word.bit(14);

@@ -32,6 +32,10 @@ enum class MmaKind : uint8_t { f16, tf32, f8f6f4, i8, mxf8f6f4, mxf4, mxf4nvf4 }
 std::string_view name_of(MmaKind kind);  ///< "kind::f16"
 constexpr bool is_block_scaled(MmaKind kind) { return kind >= MmaKind::mxf8f6f4; }
 
+/// Whether two rows of a sparse A share the cells of their metadata (`metadata_place`), and a selector chooses a
+/// column.
+constexpr bool has_paired_metadata(MmaKind kind) { return kind == MmaKind::f16 || kind == MmaKind::tf32; }
+
 enum class AccumulatorFormat : uint8_t { f16, f32, s32 };
 
 /// The shape and the formats of a tcgen05.mma.
@@ -40,17 +44,22 @@ struct InstructionDescriptor {
   ElementFormat a = ElementFormat::f16, b = ElementFormat::f16;
   AccumulatorFormat d = AccumulatorFormat::f32;
   uint32_t m = 128, n = 8;
-  uint32_t blocks = 1;  ///< cta_group: blocks that share the work, each with its part of A's rows and of B's columns
-  uint32_t k = 16;      ///< elements; always 32 bytes of shared memory
+  uint32_t blocks = 1;    ///< cta_group: blocks that share the work, each with its part of A's rows and of B's columns
+  uint32_t k = 16;        ///< elements; always 32 bytes of A in memory
+  bool sparse = false;    ///< A has half of its elements in memory, and metadata that says which
+  uint32_t selector = 0;  ///< sparsity selector: the column of metadata, from their address on (f16 and tf32)
   bool negate_a = false, negate_b = false;
   bool a_mn_major = false, b_mn_major = false;
   bool saturate = false;                    ///< kind::i8: clamp D instead of wrapping around
   uint32_t scale_id_a = 0, scale_id_b = 0;  ///< block-scaled: byte of the first scale factor in its cell
   bool scale_ue4m3 = false;                 ///< scale factors are ue4m3 instead of ue8m0
+
+  uint32_t stored_k() const { return sparse ? k / 2 : k; }  ///< elements of A's rows in memory
 };
 
-/// Decodes an instruction descriptor. `ws`: the weight-stationary form; `pair`: cta_group::2. These two have other
-/// shapes, and exclude each other.
-InstructionDescriptor decode_instruction_descriptor(uint32_t bits, MmaKind kind, bool ws, bool pair = false);
+/// Decodes an instruction descriptor. `ws`: the weight-stationary form; `pair`: cta_group::2; `sparse`: the .sp form.
+/// The first two have other shapes, and exclude each other.
+InstructionDescriptor decode_instruction_descriptor(uint32_t bits, MmaKind kind, bool ws, bool pair = false,
+                                                    bool sparse = false);
 
 }  // namespace stagecraft::emulator::machine

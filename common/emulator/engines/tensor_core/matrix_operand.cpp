@@ -14,7 +14,7 @@ namespace stagecraft::emulator::machine {
 namespace {
 
 constexpr uint32_t kChunk = 16;       // the largest piece that is contiguous in all layouts
-constexpr uint32_t kSliceBytes = 32;  // of every row, along the K of one instruction
+constexpr uint32_t kSliceBytes = 32;  // of every row of A, along the K of one instruction
 
 // Does the same as `swizzled`, but looks up the mode's shifts only once.
 class Placement {
@@ -98,12 +98,12 @@ bool is_narrow(ElementFormat format) {
 
 const float* table_for(ElementFormat format) { return bits_of(format) <= 8 ? values_of(format).data() : nullptr; }
 
-// Copies the rows of a K-major matrix in order, 32 bytes each, with 4- and 6-bit elements unpacked to byte containers.
+// Copies the rows of a K-major matrix in order, with 4- and 6-bit elements unpacked to byte containers.
 void gather_slice(const SharedMatrix& matrix, const Block& block, uint8_t* out) {
-  gather_k_major(matrix.place, block, matrix.rows, kSliceBytes, out);
+  gather_k_major(matrix.place, block, matrix.rows, matrix.row_bytes, out);
   if (!is_narrow(matrix.format)) return;
   uint8_t packed[kChunk];
-  for (uint32_t chunk = 0; chunk < matrix.rows * kSliceBytes / kChunk; ++chunk, out += kChunk) {
+  for (uint32_t chunk = 0; chunk < matrix.rows * matrix.row_bytes / kChunk; ++chunk, out += kChunk) {
     std::memcpy(packed, out, kChunk);
     unpack_chunk(matrix.format, packed, out);
   }
@@ -138,7 +138,16 @@ void check(const SharedMatrix& matrix, const Block& block, std::string_view what
                                         : "an MN-major tf32 matrix without swizzle 1 (128 bytes in atoms of 32)"),
                 {"legal for MN-major matrices: swizzle 1 (bits 63:61) for tf32, any other for the other types"});
   }
-  if (!matrix.mn_major) return check_k_major(place, block, matrix.rows, kSliceBytes, what);
+  if (!matrix.mn_major) {
+    if (matrix.row_bytes > span_of(place.swizzle) && place.swizzle != Swizzle::none) {
+      throw Fault(FaultKind::illegal_instruction,
+                  fmt::format("{}: rows of {} bytes along K with swizzle 6 (32 bytes) are not implemented: where their "
+                              "second half is is not known here",
+                              what, matrix.row_bytes),
+                  {"with a sparse A, use swizzle 0 (none), 2 (128 bytes) or 4 (64 bytes) for a K-major B"});
+    }
+    return check_k_major(place, block, matrix.rows, matrix.row_bytes, what);
+  }
 
   const uint32_t bytes = matrix.rows * bits_of(matrix.format) / 8;
   const uint32_t along_mn = (bytes + span_of(place.swizzle) - 1) / span_of(place.swizzle);
@@ -188,7 +197,7 @@ void append_matrix(const SharedDescriptor& place, const Block& block, uint32_t r
 }
 
 void append_matrix(const SharedMatrix& matrix, const Block& block, const char* name, OperationFootprint& footprint) {
-  if (!matrix.mn_major) return append_matrix(matrix.place, block, matrix.rows, kSliceBytes, name, footprint);
+  if (!matrix.mn_major) return append_matrix(matrix.place, block, matrix.rows, matrix.row_bytes, name, footprint);
   append_chunks(matrix.place, block, name, footprint, [&](auto visit) { for_each_mn_major_chunk(matrix, visit); });
 }
 

@@ -20,8 +20,9 @@ struct SharedMatrix {
   SharedDescriptor place;
   ElementFormat format = ElementFormat::f16;
   bool mn_major = false;
-  uint32_t rows = 0;  ///< of A, or columns of B
-  uint32_t k = 0;     ///< elements along K
+  uint32_t rows = 0;        ///< of A, or columns of B
+  uint32_t k = 0;           ///< elements along K
+  uint32_t row_bytes = 32;  ///< along K, of a K-major matrix; 64 of B if A is sparse
 };
 
 /// Throws Fault unless the format allows the major-ness and swizzle, and all bytes are in the block's shared memory.
@@ -38,12 +39,13 @@ struct PanelSpace;
 PanelSpace& panel_space();
 
 struct alignas(64) PanelSpace {
-  float a[64 * 128];        ///< [k][128]
-  float b[256 * 64];        ///< [n][k]
-  float rows[32 * 256];     ///< an MN-major B before it is transposed: [k][256]
+  float a[128 * 128];       ///< [k][128]
+  float b[256 * 128];       ///< [n][k]
+  float rows[64 * 256];     ///< an MN-major B before it is transposed: [k][256]
   float d[256 * 128];       ///< accumulators that are not fp32: [n][128]
-  uint32_t raw[256 * 8];    ///< bytes of an operand in order
+  uint32_t raw[256 * 16];   ///< bytes of an operand in order
   uint32_t cells[8 * 128];  ///< A's rows as columns of 32-bit cells
+  uint64_t taken[128][2];   ///< of a sparse A, by panel lane: bit k of word k / 64: there is an element at k
 };
 
 /// Decodes A from shared memory to `space.a`.

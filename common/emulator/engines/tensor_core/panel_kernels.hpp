@@ -14,8 +14,8 @@
 
 namespace stagecraft::emulator::machine {
 
-/// Longest K slice of one instruction (kind::mxf4), in elements.
-inline constexpr uint32_t kPanelDepth = 64;
+/// Longest K slice of one instruction (kind::mxf4 with a sparse A), in elements.
+inline constexpr uint32_t kPanelDepth = 128;
 
 /// Floats from one k (of A's panel) or one n (of D) to the next.
 inline constexpr uint32_t kPanelLanes = 128;

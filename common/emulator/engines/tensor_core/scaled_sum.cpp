@@ -9,7 +9,7 @@ namespace stagecraft::emulator::machine {
 namespace {
 
 constexpr int kLeastOfF32 = -126, kMostOfF32 = 127;
-constexpr uint32_t kMostTerms = 33;  // the products of mxf8f6f4, and C
+constexpr uint32_t kMostTerms = 65;  // the products of mxf8f6f4 with all of K if A is sparse, and C
 
 /// The terms of one sum.
 class Terms {
@@ -71,12 +71,12 @@ float scaled_products(std::span<const ScaledFactor> a, std::span<const ScaledFac
 float scaled_groups(std::span<const float> a, std::span<const float> b, std::span<const ScaledFactor> scales_a,
                     std::span<const ScaledFactor> scales_b, float c) {
   constexpr int kFractionBits = 35;
-  const size_t part = a.size() / scales_a.size();
+  const size_t part = a.size() / scales_a.size(), group = a.size() / kScaledGroups;
   Terms terms;
   terms.add(factor_of(c, kLeastOfF32));
-  for (size_t first = 0; first < a.size(); first += kScaledGroup) {
+  for (size_t first = 0; first < a.size(); first += group) {
     double sum = 0;
-    for (size_t k = first; k < first + kScaledGroup; ++k) sum += double{a[k]} * double{b[k]};
+    for (size_t k = first; k < first + group; ++k) sum += double{a[k]} * double{b[k]};
     const ScaledFactor &x = scales_a[first / part], &y = scales_b[first / part];
     terms.add({sum * x.significand * y.significand, x.exponent + y.exponent});
   }
@@ -95,20 +95,20 @@ float scaled_products(const ScaledRow& a, const ScaledRow& b, uint32_t k, float 
   return scaled_products({x.data(), k}, {y.data(), k}, scale_of(a), scale_of(b), c);
 }
 
-float scaled_groups(const ScaledGroups& a, const ScaledGroups& b, float c) {
-  constexpr uint32_t kGroups = 4, kDepth = kGroups * kScaledGroup;
-  std::array<float, kDepth> values[2];
-  std::array<ScaledFactor, kGroups> scales[2];
+float scaled_groups(const ScaledGroups& a, const ScaledGroups& b, uint32_t depth, float c) {
+  std::array<float, kPanelDepth> values[2];
+  std::array<ScaledFactor, kScaledGroups> scales[2];
   for (uint32_t operand = 0; operand < 2; ++operand) {
     const ScaledGroups& from = operand == 0 ? a : b;
-    for (uint32_t k = 0; k < kDepth; ++k) values[operand][k] = from.values[k * from.step];
-    for (uint32_t i = 0; i < kGroups; ++i) {
+    for (uint32_t k = 0; k < depth; ++k) values[operand][k] = from.values[k * from.step];
+    for (uint32_t i = 0; i < kScaledGroups; ++i) {
       const int32_t exponent = from.exponents[i * from.step];
       scales[operand][i] =
           exponent == kNoScale ? ScaledFactor{NAN, 0} : ScaledFactor{from.significands[i * from.step], exponent};
     }
   }
-  return scaled_groups(values[0], values[1], scales[0], scales[1], c);
+  return scaled_groups(std::span<const float>(values[0].data(), depth), std::span<const float>(values[1].data(), depth),
+                       scales[0], scales[1], c);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -30,15 +30,16 @@ ScaledFactor factor_of(float value, int least_exponent);
 /// Exponents of the least normal scale factors.
 inline constexpr int kLeastUe8m0 = -127, kLeastUe4m3 = -6;
 
-/// Elements along K that mxf4 and mxf4nvf4 add before they are scaled.
-inline constexpr uint32_t kScaledGroup = 16;
+/// Elements of A in memory along K that mxf4 and mxf4nvf4 add before they are scaled, and such groups. With a sparse A,
+/// a group spans twice as many elements along K.
+inline constexpr uint32_t kScaledGroup = 16, kScaledGroups = 4;
 
 /// Returns c + the sum of products, as mxf8f6f4 forms it. `a` and `b` have the same size.
 float scaled_products(std::span<const ScaledFactor> a, std::span<const ScaledFactor> b, const ScaledFactor& scale_a,
                       const ScaledFactor& scale_b, float c);
 
-/// Returns the same as mxf4 and mxf4nvf4 form it. Both operands have scale factors for equal parts of K, each a
-/// multiple of kScaledGroup elements.
+/// Returns the same as mxf4 and mxf4nvf4 form it. Both operands have scale factors for equal parts of K, each
+/// of whole groups.
 float scaled_groups(std::span<const float> a, std::span<const float> b, std::span<const ScaledFactor> scales_a,
                     std::span<const ScaledFactor> scales_b, float c);
 
@@ -58,7 +59,7 @@ struct ScaledGroups {
   const int32_t* exponents;  ///< or kNoScale
   uint32_t step;             ///< from one element, significand or exponent to the next
 };
-/// Returns the sum for 64 elements.
-float scaled_groups(const ScaledGroups& a, const ScaledGroups& b, float c);
+/// Returns the sum for `k` elements, in kScaledGroups groups.
+float scaled_groups(const ScaledGroups& a, const ScaledGroups& b, uint32_t k, float c);
 
 }  // namespace stagecraft::emulator::machine

@@ -285,6 +285,76 @@ TEST_F(ScaleFactorsTest, NeedColumnsOfTheirOwn) {
               line_of(wrong, "tcgen05.mma"), "let them begin after the last column of all accumulators"});
 }
 
+/// A multiplication of a sparse A by one thread. The metadata are in `tile`, 16 bytes for each row of A.
+class MetadataTest : public TensorOrderTest {
+ protected:
+  static std::string copy_metadata(uint32_t column) {
+    return fmt::format(
+        "mov.u32 %r1, tile; shr.u32 %r1, %r1, 4; cvt.u64.u32 %rd3, %r1; or.b64 %rd3, %rd3, {}; add.u32 %r8, %r15, {}; "
+        "tcgen05.cp.cta_group::1.128x128b [%r8], %rd3;\n",
+        machine::testing::shared_descriptor(0, 0, 128, 0), column);
+  }
+  static std::string multiply_sparse(uint32_t metadata) {
+    return fmt::format(
+        "mov.u32 %r14, {}; add.u32 %r8, %r15, {}; "
+        "tcgen05.mma.sp.cta_group::1.kind::f16 [%r15], %rd1, %rd2, [%r8], %r14, 0;\n",
+        machine::testing::Instruction{.m = 128, .n = 8, .a_code = 1, .b_code = 1}.bits() | 1u << 2, metadata);
+  }
+  static std::string program(const std::string& issued, const char* words = "0x44444444") {
+    return start(1, 1,
+                 fmt::format("mov.u32 %r4, {}; shl.b32 %r5, %thread, 5; mov.u32 %r1, tile; add.u32 %r1, %r1, %r5; "
+                             "st.shared.v4.u32 [%r1], {{%r4, %r4, %r4, %r4}}; "
+                             "st.shared.v4.u32 [%r1+16], {{%r4, %r4, %r4, %r4}}; fence.proxy.async;\n",
+                             words)) +
+           "@!%first bra WAIT;\n" + descriptors() + issued + commit(0) + wait(0, 0, "WAIT") + kFree;
+  }
+};
+
+TEST_F(MetadataTest, AreCopiedByTheThreadThatMultiplies) {
+  expect_silence(run(program(copy_metadata(8) + multiply_sparse(8)), kTwoWarps));
+}
+
+TEST_F(MetadataTest, MustBeThereBeforeTheMultiplication) {
+  for (const std::string& afterwards : {std::string(), copy_metadata(8)}) {
+    const std::string wrong = program(multiply_sparse(8) + afterwards);
+    expect_one(run(wrong, kTwoWarps), "uninitialised operand",
+               {"reads column 8 (lanes 0 to 127) of tensor memory, which nothing has written",
+                line_of(wrong, "tcgen05.mma.sp"), "the metadata of a sparse A must be written"});
+  }
+}
+
+TEST_F(MetadataTest, NeedColumnsOfTheirOwn) {
+  const std::string wrong = program(copy_metadata(6) + multiply_sparse(6));
+  expect_one(run(wrong, kTwoWarps), "overlapping operands",
+             {"reads column 6 (lanes 0 to 127) of tensor memory, where it also writes its accumulator",
+              line_of(wrong, "tcgen05.mma.sp"), "the metadata of a sparse A need columns of their own"});
+}
+
+TEST_F(MetadataTest, MustBeStoredBeforeTheMultiplication) {
+  // Four warps store the metadata of their rows.
+  const std::string right =
+      start(1, 1) +
+      "setp.lt.u32 %p1, %warp, 4;\n@!%p1 bra STORED;\nmov.u32 %r4, 0x44444444; shl.b32 %r3, %warp, 21; "
+      "add.u32 %r3, %r3, %r15; tcgen05.st.sync.aligned.32x32b.x1.b32 [%r3+8], {%r4};\n"
+      "tcgen05.wait::st.sync.aligned;\nSTORED:\ntcgen05.fence::before_thread_sync;\nbar.sync 0;\n" +
+      kAfter + "@!%first bra WAIT;\n" + descriptors() + multiply_sparse(8) + commit(0) + wait(0, 0, "WAIT") + kFree;
+  expect_silence(run(right, kFiveWarps));
+  const std::string wrong = without(right, "tcgen05.wait::st.sync.aligned;\n");
+  const std::string text = text_of(run(wrong, kFiveWarps));
+  EXPECT_NE(text.find("race: reads column 8"), std::string::npos) << text;
+  EXPECT_NE(text.find("tcgen05.wait::st is missing"), std::string::npos) << text;
+}
+
+TEST_F(MetadataTest, AreReportedWhereTheyAreNotLegal) {
+  const std::string wrong = program(copy_metadata(8) + multiply_sparse(8), "0x44544444");
+  const std::string text = text_of(run(wrong, kTwoWarps));
+  EXPECT_NE(
+      text.find("the metadata of row 8 of A, for elements 4 to 7 along K, are 0b0101: both elements have index 1"),
+      std::string::npos)
+      << text;
+  EXPECT_NE(text.find(line_of(wrong, "tcgen05.mma.sp")), std::string::npos) << text;
+}
+
 TEST_F(TensorOrderTest, FindsAnOperandInTensorMemoryThatNothingWasWrittenTo) {
   const std::string wrong =
       start(1, 1) + "@!%first bra WAIT;\n" + descriptors() +

@@ -156,6 +156,8 @@ std::vector<Case> cases() {
        with(numbers(3, 3, 6), {0.1f, -0.0f, 1e30f}, 99)},
       {"tf32", 8, wide, numbers(10, -20, 20), numbers(23, -40, 40)},
       {"e4m3", 32, bytes, numbers(3, -6, 8), numbers(13, -12, 16)},
+      {"e4m3, K of 64", 64, bytes, numbers(3, -6, 8), numbers(13, -12, 16)},
+      {"e4m3 with all bits, K of 64", 64, {25, -6, -6, SumResult::f32}, numbers(3, 0, 8), numbers(23, 0, 16)},
       {"e4m3 of integers", 32, bytes, numbers(1, 0, 1), numbers(3, 3, 6)},
       {"small integers, few bits of which are kept, sums in f16",
        32,

@@ -84,9 +84,11 @@ class ScaledPanels : public testing::TestWithParam<Case> {};
 TEST_P(ScaledPanels, HaveTheSumsOfSingleElementsAtEveryLevel) {
   const Case& one = GetParam();
   const bool grouped = one.groups != 1;
-  const uint32_t depth = grouped ? 64 : 32, columns = 24;
+  const uint32_t columns = 24;
   const int least = least_exponent(one.format);
-  for (const uint32_t rows : {128u, 32u}) {
+  // With a sparse A, K is twice as long, and half of the elements are zeros.
+  for (const auto& [rows, sparse] : {std::pair{128u, false}, {32u, false}, {128u, true}, {32u, true}}) {
+    const uint32_t depth = (grouped ? 64 : 32) * (sparse ? 2 : 1);
     Random random(rows);
     const auto draw = [&](const std::vector<float>& specials, bool is_element) {
       const uint64_t drawn = random.bits() >> 8;
@@ -102,6 +104,9 @@ TEST_P(ScaledPanels, HaveTheSumsOfSingleElementsAtEveryLevel) {
     std::vector<float> a(depth * kPanelLanes), b(columns * depth), d(columns * kPanelLanes);
     for (float& value : a) value = draw(one.specials, true);
     for (float& value : b) value = draw(one.specials, true);
+    for (uint32_t i = 0; sparse && i < a.size(); ++i) {
+      if ((i / kPanelLanes + i % kPanelLanes) % 2 == 0) a[i] = 0;
+    }
     for (float& value : d) value = draw(one.addends, false);
     const Scales of_a = draw_scales(one, one.groups * kPanelLanes, random);
     const Scales of_b = draw_scales(one, columns * one.groups, random);
@@ -115,7 +120,7 @@ TEST_P(ScaledPanels, HaveTheSumsOfSingleElementsAtEveryLevel) {
         const float* const column = &b[n * depth];
         if (grouped) {
           cell = scaled_groups({&a[m], &of_a.significands[m], &of_a.exponents[m], kPanelLanes},
-                               {column, &of_b.significands[4 * n], &of_b.exponents[4 * n], 1}, cell);
+                               {column, &of_b.significands[4 * n], &of_b.exponents[4 * n], 1}, depth, cell);
         } else {
           cell = scaled_products({&a[m], kPanelLanes, least, of_a.exponents[m]}, {column, 1, least, of_b.exponents[n]},
                                  depth, cell);

@@ -384,6 +384,10 @@ TEST_F(Tcgen05TranslationTest, AcceptsTheFormsThatPtxasAccepts) {
            "mma.cta_group::1.kind::mxf8f6f4.block_scale [%r1], %rd1, %rd2, %r2, [%r8], [%r9], %p1;",
            "mma.cta_group::1.kind::mxf4.block_scale.block32 [%r1], %rd1, %rd2, %r2, [%r8], [%r9], %p1;",
            "mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [%r1], [%r7], %rd2, %r2, [%r8], [%r9], !%p1;",
+           "mma.sp.cta_group::1.kind::f16 [%r1], %rd1, %rd2, [%r8], %r2, {%r3,%r4,%r5,%r6}, %p1, 3;",
+           "mma.sp.cta_group::1.kind::i8.collector::a::use [%r1], [%r7], %rd2, [%r8], %r2, %p1;",
+           "mma.sp.cta_group::1.kind::mxf8f6f4.block_scale [%r1], %rd1, %rd2, [%r8], %r2, [%r8], [%r9], %p1;",
+           "mma.ws.sp.cta_group::1.kind::tf32.collector::b1::fill [%r1], [%r7], %rd2, [%r8], %r2, %p1, %rd3;",
            "mma.ws.cta_group::1.kind::f16.collector::b0::fill [%r1], %rd1, %rd2, %r2, %p1;",
            "mma.ws.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, %p1, %rd3;",
            "ld.sync.aligned.16x32bx2.x1.b32 {%r1}, [%r2], 1;",
@@ -398,6 +402,7 @@ TEST_F(Tcgen05TranslationTest, AcceptsTheFormsThatPtxasAccepts) {
            "wait::st.sync.aligned;",
            "mma.cta_group::2.kind::f16 [%r1], %rd1, %rd2, %r2, {%r3,%r4,%r5,%r6,%r3,%r4,%r5,%r6}, %p1, 3;",
            "mma.cta_group::2.kind::mxf4nvf4.block_scale.block16 [%r1], [%r7], %rd2, %r2, [%r8], [%r9], !%p1;",
+           "mma.sp.cta_group::2.kind::mxf4nvf4.block_scale.block16 [%r1], %rd1, %rd2, [%r8], %r2, [%r8], [%r9], 1;",
            "cp.cta_group::2.32x128b.warpx4 [%r1], %rd1;",
            "commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%rd1], %h1;",
            "alloc.cta_group::2.sync.aligned.shared::cta.b32 [%r1], %r2;",
@@ -409,7 +414,7 @@ TEST_F(Tcgen05TranslationTest, AcceptsTheFormsThatPtxasAccepts) {
 }
 
 TEST_F(Tcgen05TranslationTest, NamesWhatIsNotImplemented) {
-  EXPECT_REFUSED("mma.sp.cta_group::1.kind::f16 [%r1], %rd1, %rd2, [%r3], %r2, %p1;", "sparse A");
+  EXPECT_REFUSED("mma.sp.cta_group::1.kind::f16.ashift [%r1], [%r7], %rd2, [%r8], %r2, %p1;", "ashift is not");
   EXPECT_REFUSED("mma.cta_group::1.kind::f16.ashift [%r1], [%r7], %rd2, %r2, %p1;", "ashift is not implemented");
   EXPECT_REFUSED("shift.cta_group::1.down [%r1];", "tcgen05.shift is not implemented");
   EXPECT_REFUSED("melt.cta_group::1 [%r1];", "no such tcgen05 instruction");

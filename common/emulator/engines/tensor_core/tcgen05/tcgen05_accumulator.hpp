@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "emulator/engines/tensor_core/panel_kernels.hpp"
 #include "emulator/engines/tensor_core/tcgen05/tcgen05_mma_operation.hpp"
@@ -12,9 +13,11 @@ namespace stagecraft::emulator::machine {
 inline constexpr uint32_t kAccumulatorRun = 16;  ///< rows of D in adjacent lanes, whatever the layout
 
 /// Returns the panel lane of row 0 for the columns in lane group `group` of D. If D's columns are split, each group of
-/// lanes has its own copy of an A in tensor memory.
+/// lanes has its own copy of an A in tensor memory, and of the metadata of a sparse A.
 inline uint32_t panel_lane(const Tcgen05Mma& operation, uint32_t group) {
-  return operation.a_in_tensor_memory ? group * kTensorLanes / column_groups(layout_of(operation)) : 0;
+  return operation.a_in_tensor_memory || operation.shape.sparse
+             ? group * kTensorLanes / column_groups(layout_of(operation))
+             : 0;
 }
 
 /// A block's part of D in tensor memory, as runs of 16 rows in adjacent lanes.
@@ -77,6 +80,26 @@ class TensorAccumulator {
   uint32_t m_, n_;
   uint32_t* base_;
 };
+
+/// Elements of B that are infinite or not-a-number. Where a sparse A has no element, the chip does not multiply, and a
+/// product of 0 must not become not-a-number: the panel has zeros for them, and D gets those that count afterwards.
+class SpecialFactors {
+ public:
+  /// Takes them out of the panel of B.
+  void take_out(const InstructionDescriptor& shape, PanelSpace& space);
+  void add_to(const Tcgen05Mma& operation, const TensorAccumulator& accumulator, const PanelSpace& space) const;
+
+ private:
+  struct Factor {
+    uint32_t n, k;
+    float value;
+  };
+  std::vector<Factor> factors_;
+};
+
+/// Spreads the elements of a sparse A, which are in the panel one after another, to their places along K, as the
+/// metadata of the block say. Throws Fault if they say what is not legal.
+void spread_sparse_a(const Tcgen05Mma& operation, const TensorUnit& unit, PanelSpace& space);
 
 /// Announces scale factors of a block that are NaN, where the panels say that their rows take part.
 void announce_nan_scales(const Tcgen05Mma& operation, const TensorUnit& unit, const PanelSpace& space,

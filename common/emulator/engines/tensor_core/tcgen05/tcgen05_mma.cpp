@@ -42,7 +42,8 @@ struct MmaDetail : OpDetail {
   bool pair = false;
   bool weight_stationary = false;
   bool a_in_tensor_memory = false;
-  MemoryOperand d, a_address, scales_a, scales_b;
+  bool sparse = false;
+  MemoryOperand d, a_address, metadata, scales_a, scales_b;
   LaneOperand a, b, instruction, zero_columns;
   std::array<LaneOperand, 2 * kLaneWords> disabled;
   Translation::Predicate accumulate{kNoRegister, 0};
@@ -67,8 +68,8 @@ void require_no_zero_columns(uint64_t descriptor, uint32_t lane) {
 Tcgen05Mma operation_of(const Fragment& fragment, const MmaDetail& detail, uint32_t lane) {
   Tcgen05Mma operation;
   const auto word = [&](const LaneOperand& operand) { return static_cast<uint32_t>(operand.at(fragment, lane)); };
-  operation.shape =
-      decode_instruction_descriptor(word(detail.instruction), detail.kind, detail.weight_stationary, detail.pair);
+  operation.shape = decode_instruction_descriptor(word(detail.instruction), detail.kind, detail.weight_stationary,
+                                                  detail.pair, detail.sparse);
   operation.weight_stationary = detail.weight_stationary;
   if (detail.zero_columns.present()) require_no_zero_columns(detail.zero_columns.at(fragment, lane), lane);
   const LaneMask enabled = *lanes_at<LaneMask>(fragment.registers, detail.accumulate.offset);
@@ -82,6 +83,7 @@ Tcgen05Mma operation_of(const Fragment& fragment, const MmaDetail& detail, uint3
     operation.a = decode_shared_descriptor(detail.a.at(fragment, lane), "tcgen05.mma, descriptor of A");
   }
   operation.b = decode_shared_descriptor(detail.b.at(fragment, lane), "tcgen05.mma, descriptor of B");
+  if (detail.sparse) operation.metadata = tensor_address(fragment, detail.metadata, lane);
   for (size_t i = 0; i < detail.disabled.size(); ++i) {
     if (detail.disabled[i].present()) operation.disabled[i] = word(detail.disabled[i]);
   }
@@ -100,7 +102,8 @@ Outcome multiply(Fragment& fragment, const Op& op, LaneMask mask) {
   for_each_lane(mask, [&](uint32_t lane) {
     const Tcgen05Mma operation = operation_of(fragment, detail, lane);
     check(operation, units);
-    // K is 32 bytes for all kinds, and narrower types are faster in proportion: count 16 elements of 16 bits.
+    // K is 32 bytes for all kinds, and narrower types are faster in proportion: count 16 elements of 16 bits. Those are
+    // the bytes of A: a sparse one is multiplied by twice as much of B in the same time.
     const uint64_t products = uint64_t{operation.shape.m} * operation.shape.n * 16;
     const bool observes_scales = is_block_scaled(detail.kind) && observes_memory(fragment);
     const NanScales issued{.block = &fragment.block(),
@@ -170,7 +173,7 @@ void take_weight_stationary_collector(Translation& t) {
 
 // Takes the operands after the instruction descriptor of the kinds without scale factors:
 // { {disable-output-lane},} enable-input-d {, scale-input-d}
-void take_dense_operands(Translation& t, MmaDetail& detail, size_t index) {
+void take_operands_without_scales(Translation& t, MmaDetail& detail, size_t index) {
   if (t.operand(index).kind == ptx::OperandKind::vector) {
     const std::vector<ptx::Operand>& words = t.operand(index).list;
     if (detail.weight_stationary) t.illegal("the .ws form has no disable-output-lane vector");
@@ -203,7 +206,7 @@ void take_dense_operands(Translation& t, MmaDetail& detail, size_t index) {
 
 void translate_mma(Translation& t) {
   auto detail = std::make_unique<MmaDetail>();
-  if (t.modifiers.take("sp")) t.unsupported("tcgen05.mma.sp (sparse A) is not implemented yet");
+  detail->sparse = t.modifiers.take("sp");
   detail->weight_stationary = t.modifiers.take("ws");
   detail->pair = take_pair(t);
   if (detail->pair && detail->weight_stationary) t.illegal("the .ws form has no cta_group::2");
@@ -220,7 +223,7 @@ void translate_mma(Translation& t) {
     t.unsupported("tcgen05.mma.ashift is not implemented: which rows it moves where is not documented well enough");
   }
 
-  // [d], a-descriptor or [a], b-descriptor, instruction descriptor, ...
+  // [d], a-descriptor or [a], b-descriptor, {[metadata],} instruction descriptor, ...
   detail->d = t.address(0);
   detail->a_in_tensor_memory = t.operand(1).kind == ptx::OperandKind::address;
   if (detail->a_in_tensor_memory) {
@@ -229,13 +232,15 @@ void translate_mma(Translation& t) {
     detail->a = lane_operand(t, t.operand(1), ptx::Type::b64);
   }
   detail->b = lane_operand(t, t.operand(2), ptx::Type::b64);
-  detail->instruction = lane_operand(t, t.operand(3), ptx::Type::b32);
+  size_t next = 3;
+  if (detail->sparse) detail->metadata = t.address(next++);
+  detail->instruction = lane_operand(t, t.operand(next++), ptx::Type::b32);
   if (scaled) {
-    detail->scales_a = t.address(4);
-    detail->scales_b = t.address(5);
-    detail->accumulate = t.predicate(t.operand(6));
+    detail->scales_a = t.address(next);
+    detail->scales_b = t.address(next + 1);
+    detail->accumulate = t.predicate(t.operand(next + 2));
   } else {
-    take_dense_operands(t, *detail, 4);
+    take_operands_without_scales(t, *detail, next);
   }
   t.emit(multiply).detail = t.keep(std::move(detail));
 }

@@ -29,14 +29,15 @@ void load_a_of(const TensorUnit& unit, const Tcgen05Mma& operation, PanelSpace& 
     } else {
       for (uint32_t column = 0; column < kOperandColumns; ++column) {
         const uint32_t* const from = unit.memory->column(base.column + column) + base.lane;
-        for (uint32_t m = 0; m < shape.m; ++m) {
+        for (uint32_t m = 0; m < rows_of_block(operation); ++m) {
           space.cells[column * kPanelLanes + m] = from[accumulator_cell(AccumulatorLayout::f, m, 0, shape.n).lane];
         }
       }
       load_a(space.cells, shape.a, space);
     }
   }
-  if (shape.negate_a) negate(space.a, size_t{shape.k} * kPanelLanes);
+  if (shape.negate_a) negate(space.a, size_t{shape.stored_k()} * kPanelLanes);
+  if (shape.sparse) spread_sparse_a(operation, unit, space);
 }
 
 // Loads the columns of B of all blocks.
@@ -122,10 +123,14 @@ void execute_s32(const Tcgen05Mma& operation, const TensorAccumulator& accumulat
 void execute(const Tcgen05Mma& operation, const TensorUnits& units, const NanScales* observed) {
   PanelSpace& space = panel_space();
   const bool scaled = is_block_scaled(operation.shape.kind);
+  SpecialFactors special;
   for (uint32_t i = 0; i < units.count(); ++i) {
     TensorMemory& memory = *units[i].memory;
     // Scaling changes the panel of B, by factors that differ between blocks.
-    if (i == 0 || scaled) load_b_of(units, operation, space);
+    if (i == 0 || scaled) {
+      load_b_of(units, operation, space);
+      if (operation.shape.sparse) special.take_out(operation.shape, space);
+    }
     load_a_of(units[i], operation, space);
     const TensorAccumulator accumulator(operation, memory);
     DisabledLanes disabled(operation, memory, i);
@@ -139,6 +144,7 @@ void execute(const Tcgen05Mma& operation, const TensorUnits& units, const NanSca
         case AccumulatorFormat::s32: execute_s32(operation, accumulator, space); break;
       }
     }
+    special.add_to(operation, accumulator, space);
     disabled.restore();
   }
 }

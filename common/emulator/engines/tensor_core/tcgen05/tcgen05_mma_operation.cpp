@@ -16,7 +16,7 @@ uint32_t columns_of_block(const Tcgen05Mma& operation) { return operation.shape.
 AccumulatorLayout layout_of(const Tcgen05Mma& operation) {
   const uint32_t rows = rows_of_block(operation);
   if (rows == 128) return AccumulatorLayout::d;
-  if (operation.shape.blocks == 2) return AccumulatorLayout::e;
+  if (operation.shape.blocks == 2) return operation.shape.sparse ? AccumulatorLayout::f : AccumulatorLayout::e;
   if (!operation.weight_stationary) return AccumulatorLayout::f;
   return rows == 64 ? AccumulatorLayout::e : AccumulatorLayout::g;
 }
@@ -25,14 +25,30 @@ uint32_t columns_of_d(const Tcgen05Mma& operation) { return operation.shape.n / 
 
 SharedMatrix matrix_a(const Tcgen05Mma& operation) {
   const InstructionDescriptor& shape = operation.shape;
-  return {operation.a, shape.a, shape.a_mn_major, rows_of_block(operation), shape.k};
+  return {operation.a, shape.a, shape.a_mn_major, rows_of_block(operation), shape.stored_k()};
 }
 SharedMatrix matrix_b(const Tcgen05Mma& operation) {
   const InstructionDescriptor& shape = operation.shape;
-  return {operation.b, shape.b, shape.b_mn_major, columns_of_block(operation), shape.k};
+  const uint32_t row_bytes = shape.sparse ? 64 : 32;
+  return {operation.b, shape.b, shape.b_mn_major, columns_of_block(operation), shape.k, row_bytes};
+}
+
+uint32_t lane_of_row(const Tcgen05Mma& operation, uint32_t panel_lane) {
+  if (layout_of(operation) != AccumulatorLayout::f) return panel_lane;
+  return cell_at(operation.d).lane + accumulator_cell(AccumulatorLayout::f, panel_lane, 0, 1).lane;
 }
 
 namespace {
+
+// The metadata of a sparse A: their first column, and how many there are.
+struct MetadataColumns {
+  uint32_t first, count;
+};
+MetadataColumns metadata_columns(const Tcgen05Mma& operation) {
+  const uint32_t base = cell_at(operation.metadata).column;
+  return has_paired_metadata(operation.shape.kind) ? MetadataColumns{base + operation.shape.selector, 1}
+                                                   : MetadataColumns{base, 2};
+}
 
 // Throws Fault unless D, or an A in tensor memory, begins at a legal lane: lane 0, or with layout f, which uses half of
 // each quarter, lane 16.
@@ -69,6 +85,30 @@ void check_tensor_a(const Tcgen05Mma& operation, const TensorUnit& unit) {
   }
   unit.memory->require(*unit.block, cell_at(operation.a_address), kTensorLanes - cell_at(operation.a_address).lane,
                        kOperandColumns, kWhat);
+}
+
+// That metadata begin in an even column: CUTLASS and JAX (Mosaic GPU) name a pair of columns, of which the selector
+// chooses one, and an sm_110 was reported to stop at others with "misaligned address". That their lane is that of D:
+// PTX ISA, "Alignment restriction" of sparse matrices.
+void check_metadata(const Tcgen05Mma& operation, const TensorUnit& unit) {
+  constexpr const char* kWhat = "tcgen05.mma.sp, metadata";
+  const TensorCell base = cell_at(operation.metadata);
+  if (is_unwritten_word(operation.metadata) || base.column % 2 != 0) {
+    throw Fault(FaultKind::misaligned_address,
+                fmt::format("{}: address 0x{:x} is in column {}", kWhat, operation.metadata, base.column),
+                {is_unwritten_word(operation.metadata)
+                     ? kUnwrittenWord
+                     : "legal: an even column; kind::f16 and kind::tf32 reach the other one by the sparsity selector "
+                       "(bits 1:0 of the instruction descriptor)"});
+  }
+  if (base.lane != cell_at(operation.d).lane) {
+    throw Fault(FaultKind::illegal_instruction,
+                fmt::format("{}: they begin in lane {} and D in lane {}", kWhat, base.lane, cell_at(operation.d).lane),
+                {layout_of(operation) == AccumulatorLayout::f ? "legal: both in lane 0, or both in lane 16"
+                                                              : "legal: both in lane 0"});
+  }
+  const MetadataColumns columns = metadata_columns(operation);
+  unit.memory->require(*unit.block, {base.lane, columns.first}, kTensorLanes - base.lane, columns.count, kWhat);
 }
 
 void check_scales(const Tcgen05Mma& operation, const TensorUnit& unit) {
@@ -114,9 +154,14 @@ OperationFootprint footprint_of(const Tcgen05Mma& operation, const TensorUnits& 
     add_scales(operation.scales_a, rows_of_block(operation));
     add_scales(operation.scales_b, columns_of_d(operation));
   }
+  if (operation.shape.sparse) {
+    const MetadataColumns columns = metadata_columns(operation);
+    footprint.tensor_reads.push_back({columns.first, columns.count, lanes});
+  }
   footprint.tensor_writes.push_back({cell_at(operation.d).column, columns_of_d(operation), lanes});
   footprint.accumulates = operation.accumulate;
-  footprint.product = {operation.shape.m, operation.shape.n, operation.shape.k, !operation.a_in_tensor_memory};
+  footprint.product = {operation.shape.m, operation.shape.n, operation.shape.k, !operation.a_in_tensor_memory,
+                       operation.shape.sparse};
   return footprint;
 }
 
@@ -132,6 +177,7 @@ void check(const Tcgen05Mma& operation, const TensorUnits& units) {
     }
     check(matrix_b(operation), *unit.block, "tcgen05.mma, B in shared memory");
     if (is_block_scaled(operation.shape.kind)) check_scales(operation, unit);
+    if (operation.shape.sparse) check_metadata(operation, unit);
   });
 }
 

@@ -24,6 +24,7 @@ struct Tcgen05Mma {
   SharedDescriptor a, b;                ///< A's is used if A is in shared memory
   std::array<uint32_t, 8> disabled{};   ///< bit i of word w: lane 32 * w + i of D is not written; 4 words per block
   uint32_t scales_a = 0, scales_b = 0;  ///< tensor memory addresses of scale factors (block-scaled kinds)
+  uint32_t metadata = 0;                ///< tensor memory address, if A is sparse
   uint32_t scales_per_slice = 0;        ///< scale factors per row along the K of one instruction: 1, 2 or 4
 };
 
@@ -41,6 +42,9 @@ SharedMatrix matrix_b(const Tcgen05Mma& operation);
 /// Returns the first cell of scale factors. Their address has a byte offset in its upper two bits (CUTLASS), which the
 /// instruction does not read.
 TensorCell scale_base(uint32_t address);
+
+/// Returns the lane of tensor memory that a panel lane of A stands for: of its copy there, its D and its metadata.
+uint32_t lane_of_row(const Tcgen05Mma& operation, uint32_t panel_lane);
 
 /// Throws Fault unless the chip could execute the operation: the types must allow the majors and swizzles, operands
 /// must be within each block's shared memory, and addresses within the tensor memory that each block has allocated.

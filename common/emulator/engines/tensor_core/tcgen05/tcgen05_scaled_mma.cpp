@@ -164,7 +164,7 @@ void execute_scaled_fused(const Tcgen05Mma& operation, const TensorAccumulator& 
                           const Scales& scales_b, PanelSpace& space) {
   constexpr uint32_t kPartRows = 32, kQuarters = 4;
   const InstructionDescriptor& shape = operation.shape;
-  const uint32_t groups = shape.kind == MmaKind::mxf8f6f4 ? 1 : shape.k / kScaledGroup;
+  const uint32_t groups = shape.kind == MmaKind::mxf8f6f4 ? 1 : shape.stored_k() / kScaledGroup;
   const FusedSum sum = sum_of(shape.a, shape.b, SumResult::f32);
   std::array<SplitScales, kQuarters> b;
   for (uint32_t quarter = 0; quarter < kQuarters; ++quarter) {

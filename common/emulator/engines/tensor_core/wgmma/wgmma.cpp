@@ -176,8 +176,11 @@ Outcome multiply_asynchronously(Fragment& fragment, const Op& op, LaneMask mask)
                         .accumulates = operation.accumulate,
                         .begin = begin,
                         .end = completion,
-                        .product = {kWarpgroupRows, detail.shape.n, detail.shape.k, !detail.shape.a_in_registers,
-                                    static_cast<uint32_t>(detail.d.front())}});
+                        .product = {.m = kWarpgroupRows,
+                                    .n = detail.shape.n,
+                                    .k = detail.shape.k,
+                                    .a_in_shared = !detail.shape.a_in_registers,
+                                    .registers = static_cast<uint32_t>(detail.d.front())}});
   }
   cluster.schedule(
       completion - now, [&block, first_warp] { complete_oldest(block, first_warp); }, &group);
