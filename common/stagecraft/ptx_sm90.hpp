@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_fp8.h>
 
 #include <cstdint>
@@ -43,7 +44,8 @@ namespace stagecraft::ptx {
 ///
 /// Called by all four warps of a warpgroup. Until a `wgmma_wait_group` that covers it, D must not be touched and the
 /// operands must not change.
-/// @tparam Element    `__nv_bfloat16` or `__nv_fp8_e4m3`. Sums of the latter keep 13 bits behind the point of the
+/// @tparam Element    `__nv_bfloat16`, `__half` or `__nv_fp8_e4m3`. Sums of the latter keep 13 bits behind the point of
+/// the
 ///                    largest number that is added, fewer than an f32 has (measured on an H200).
 /// @param d           the calling thread's N / 2 sums: sum 4i + 2j + h is in row lane / 4 + 8j of the warp's 16, in
 ///                    column 8i + 2 (lane % 4) + h.
@@ -84,6 +86,7 @@ struct Wgmma;
   STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 256, 128, "%128", "%129", "%130")
 STAGECRAFT_WGMMA_OF(__nv_bfloat16, "k16.f32.bf16.bf16", ", 0, 0")
 STAGECRAFT_WGMMA_OF(__nv_fp8_e4m3, "k32.f32.e4m3.e4m3", "")  // K-major only
+STAGECRAFT_WGMMA_OF(__half, "k16.f32.f16.f16", ", 0, 0")
 #define STAGECRAFT_REGISTERS_8 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define STAGECRAFT_REGISTERS_16 STAGECRAFT_REGISTERS_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
 #define STAGECRAFT_SUMS_16(i) STAGECRAFT_SUMS_8(i), STAGECRAFT_SUMS_8(i + 8)
@@ -134,6 +137,44 @@ STAGECRAFT_WGMMA_OF(__nv_fp8_e4m3, "k32.f32.e4m3.e4m3", "")  // K-major only
   STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 224, 112, "%112", "%113", "%114")
 STAGECRAFT_NARROW_WGMMA_OF(__nv_bfloat16, "k16.f32.bf16.bf16", ", 0, 0")
 STAGECRAFT_NARROW_WGMMA_OF(__nv_fp8_e4m3, "k32.f32.e4m3.e4m3", "")
+STAGECRAFT_NARROW_WGMMA_OF(__half, "k16.f32.f16.f16", ", 0, 0")
+
+/// The same of 64 x N x 16 elements with A in registers, and B contiguous along N in shared memory.
+///
+/// The registers of A must not change either until a wait for the group.
+/// @param d, accumulate  as for `Wgmma`.
+/// @param a  elements 2i and 2i + 1 along K in the halves of a word, i = lane % 4: of row lane / 4 of the warp's 16, of
+///           the row eight below, and of both eight further along K. Two neighbouring groups of eight columns of sums
+///           that another multiply-add has left, rounded in pairs, are these.
+/// @param b  descriptor of an operand that is contiguous along N.
+/// Source: PTX ISA, "wgmma.mma_async" (A in registers, `imm-trans-b`).
+template <typename Element, int N>
+struct WgmmaOfRegisters;
+#define STAGECRAFT_WGMMA_OF_REGISTERS(ELEMENT, TYPES, N, COUNT, A, B, ACCUMULATE)                                     \
+  template <>                                                                                                         \
+  struct WgmmaOfRegisters<ELEMENT, N> {                                                                               \
+    static __device__ __forceinline__ void issue(float (&d)[COUNT], const uint32_t (&a)[4], uint64_t b,               \
+                                                 bool accumulate) {                                                   \
+      asm volatile(                                                                                                   \
+          "{\n\t"                                                                                                     \
+          ".reg .pred accumulate;\n\t"                                                                                \
+          "setp.ne.b32 accumulate, " ACCUMULATE                                                                       \
+          ", 0;\n\t"                                                                                                  \
+          "wgmma.mma_async.sync.aligned.m64n" #N TYPES " {" STAGECRAFT_REGISTERS_##COUNT "}, {" A "}, " B             \
+                                                                                         ", accumulate, 1, 1, 1;\n\t" \
+                                                                                         "}"                          \
+          : STAGECRAFT_SUMS_##COUNT(0)                                                                                \
+          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(int32_t{accumulate})                              \
+          : "memory");                                                                                                \
+    }                                                                                                                 \
+  };
+#define STAGECRAFT_WGMMAS_OF_REGISTERS(ELEMENT, TYPES)                                      \
+  STAGECRAFT_WGMMA_OF_REGISTERS(ELEMENT, TYPES, 64, 32, "%32, %33, %34, %35", "%36", "%37") \
+  STAGECRAFT_WGMMA_OF_REGISTERS(ELEMENT, TYPES, 128, 64, "%64, %65, %66, %67", "%68", "%69")
+STAGECRAFT_WGMMAS_OF_REGISTERS(__nv_bfloat16, "k16.f32.bf16.bf16")
+STAGECRAFT_WGMMAS_OF_REGISTERS(__half, "k16.f32.f16.f16")
+#undef STAGECRAFT_WGMMAS_OF_REGISTERS
+#undef STAGECRAFT_WGMMA_OF_REGISTERS
 #undef STAGECRAFT_NARROW_WGMMA_OF
 #undef STAGECRAFT_WGMMA_OF
 #undef STAGECRAFT_WGMMA
