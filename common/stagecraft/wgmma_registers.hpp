@@ -33,11 +33,13 @@ struct WarpgroupOperand {
 
   uint32_t of[K / 16][4];  ///< `of[i]`: the calling thread's part of columns 16i to 16i + 15
 
+  //! [round]
   /// Rounds the sums of another product: what was along N there is along K here, in the same threads.
   __device__ __forceinline__ void round(const WarpgroupSums<Element, 64, K>& sums) {
 #pragma unroll
     for (int i = 0; i < K / 4; ++i) of[i / 4][i % 4] = round_pair<Element>(sums.of[0][2 * i], sums.of[0][2 * i + 1]);
   }
+  //! [round]
 };
 
 /// The descriptor by which `wgmma` finds a tile that is contiguous along N, with 128-byte swizzle.
