@@ -1,0 +1,56 @@
+// Products of 16 rows by the tensor core of a single warp, whose operands and sums are in registers: for queries too
+// few to fill the 64 rows of a `wgmma`.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <concepts>
+#include <cstdint>
+
+namespace stagecraft {
+
+/// What `mma.sync` takes here as A and B.
+template <typename T>
+concept FragmentElement = std::same_as<T, __nv_bfloat16> || std::same_as<T, __half>;
+
+/// Loads four matrices of 8 x 8 elements of 16 bits from shared memory.
+///
+/// Called by a whole warp. Lane 8i + j passes the address of row j of matrix i; every lane gets two elements of each
+/// matrix, those of row lane / 4 from column lane % 4 * 2 on. Source: PTX ISA, "ldmatrix".
+__device__ __forceinline__ void load_matrices(uint32_t row, uint32_t (&matrices)[4]) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(matrices[0]), "=r"(matrices[1]), "=r"(matrices[2]), "=r"(matrices[3])
+               : "r"(row)
+               : "memory");
+}
+
+/// The same with each matrix transposed: a lane gets those of column lane / 4 from row lane % 4 * 2 on.
+/// Source: PTX ISA, "ldmatrix" (`.trans`).
+__device__ __forceinline__ void load_matrices_transposed(uint32_t row, uint32_t (&matrices)[4]) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(matrices[0]), "=r"(matrices[1]), "=r"(matrices[2]), "=r"(matrices[3])
+               : "r"(row)
+               : "memory");
+}
+
+/// Adds A (16 x 16) * B (16 x 8) to sums (16 x 8), of which a lane has those of rows lane / 4 and lane / 4 + 8, columns
+/// lane % 4 * 2 and the next.
+///
+/// Called by a whole warp. Source: PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type".
+template <FragmentElement Element>
+__device__ __forceinline__ void multiply_fragments(float (&sums)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  if constexpr (std::same_as<Element, __nv_bfloat16>) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  } else {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  }
+}
+
+}  // namespace stagecraft
