@@ -69,7 +69,8 @@ std::function<void(cudaStream_t)> prepare(const DecodingInputs& inputs) {
   const auto items = static_cast<size_t>(inputs.sequences) * inputs.key_heads;
   auto delivered = std::make_shared<harness::DeviceBuffer<uint32_t>>(items, "numbers of parts");
   harness::check(cudaMemset(delivered->data(), 0, delivered->bytes()), "clear the numbers of parts");
-  const int box_tokens = inputs.page_table != nullptr && inputs.page_tokens % D::kKeys != 0 ? 16 : D::kKeys;
+  int box_tokens = D::kKeys;
+  while (inputs.page_table != nullptr && inputs.page_tokens % box_tokens != 0) box_tokens /= 2;
   const DecodingProblem<Element> problem{
       .keys = map_of_cache<Element>(inputs, inputs.keys, box_tokens),
       .values = map_of_cache<Element>(inputs, inputs.values, box_tokens),

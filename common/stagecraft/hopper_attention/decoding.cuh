@@ -35,7 +35,7 @@ struct DecodingProblem {
   int longest;      ///< no sequence has more keys
   int page_tokens;  ///< a multiple of `box_tokens`, if there is a page table
   int pages_per_sequence;
-  int box_tokens;    ///< that a copy brings: 32, or 16 where pages are no multiple of 32
+  int box_tokens;    ///< that a copy brings: a whole tile's, or what divides a page
   float scale_log2;  ///< of the scores, times log2(e)
 
   /// Query heads that share a key head.
@@ -49,10 +49,10 @@ struct DecodingProblem {
 template <FragmentElement Element, int HeadDim>
 struct Decoding {
   static_assert(HeadDim == 64 || HeadDim == 128, "Decoding: HeadDim must be 64 or 128");
-  static constexpr int kKeys = 32;                        // of a tile
-  static constexpr int kRows = 16;                        // of a product: the query heads of a group, at most
-  static constexpr int kReaders = HeadDim == 64 ? 8 : 4;  // warps that multiply, each with a ring of its own
-  static constexpr int kStages = HeadDim == 64 ? 2 : 3;   // of each ring
+  static constexpr int kKeys = 32 * 128 / HeadDim;  // of a tile: 16 KiB with their values
+  static constexpr int kRows = 16;                  // of a product: the query heads of a group, at most
+  static constexpr int kReaders = 4;                // warps that multiply, each with a ring of its own
+  static constexpr int kStages = 3;                 // of each ring
   static constexpr int kThreads = (kReaders + 1) * kWarpSize;
   static constexpr int kReadingThreads = kReaders * kWarpSize;
 
@@ -284,7 +284,7 @@ struct DecodingRows {
   }
 
   /// Adds a tile of keys and values. Called by a whole warp.
-  /// @param valid  keys of the tile; where it has fewer than kKeys, nothing of the others is used.
+  /// @param valid  keys of the tile; where it has fewer than kKeys, the others are not used.
   template <bool IsPartial>
   __device__ __forceinline__ void add(const typename D::Stage& stage, float scale_log2, int valid) {
     constexpr int kKeys = D::kKeys;
