@@ -28,21 +28,32 @@ struct Operands {
   const BlockScales& scales;
   alignas(64) float a[kDepth * kPanelLanes];
   alignas(64) float b[kFusedColumns * kDepth];
+  /// Bit i: whether element i of the group is not zero. A group without products aligns nothing.
+  alignas(64) int32_t a_elements[kGroups * kPanelLanes];
+  alignas(64) int32_t b_elements[kFusedColumns * kGroups];
 };
 
 template <uint32_t kGroup>
 void scale(const float* a, const float* b, Operands<kGroup>& operands) {
   for (uint32_t k = 0; k < kGroups * kGroup; ++k) {
     const float* const significands = operands.scales.a_significands + k / kGroup * kPanelLanes;
+    int32_t* const elements = operands.a_elements + k / kGroup * kPanelLanes;
+    const int32_t others = k % kGroup == 0 ? 0 : -1;
     for (uint32_t m = 0; m < operands.shape.m; ++m) {
-      operands.a[k * kPanelLanes + m] = a[k * kPanelLanes + m] * significands[m];
+      const float element = a[k * kPanelLanes + m] * significands[m];
+      operands.a[k * kPanelLanes + m] = element;
+      elements[m] = (elements[m] & others) | int32_t{element != 0} << k % kGroup;
     }
   }
   for (uint32_t group = 0; group < operands.shape.n * kGroups; ++group) {
     const float significand = operands.scales.b_significands[group];
+    int32_t elements = 0;
     for (uint32_t i = 0; i < kGroup; ++i) {
-      operands.b[group * kGroup + i] = b[group * kGroup + i] * significand;
+      const float element = b[group * kGroup + i] * significand;
+      operands.b[group * kGroup + i] = element;
+      elements |= int32_t{element != 0} << i;
     }
+    operands.b_elements[group] = elements;
   }
 }
 
@@ -133,12 +144,15 @@ void multiply_block(const Operands<kGroup>& operands, const Panels& panels, uint
     for (uint32_t i = 0; i < kVectors; ++i) {
       float* const cells = d + n * kPanelLanes + i * kWidth;
       const Ints c = operands.shape.accumulate ? load_ints(cells) : Ints{};
-      alignas(64) Ints aligned = larger((c >> kFractionBits) & 255, Ints{} + 1) - kBias, exponents[kGroups];
+      const Ints of_c = larger((c >> kFractionBits) & 255, Ints{} + 1) - kBias, least = Ints{} + kLeastAligned;
+      alignas(64) Ints aligned = select((c & INT32_MAX) != 0, of_c, least), exponents[kGroups];
       for (uint32_t group = 0; group < kGroups; ++group) {
-        const int32_t* const of_a = scales.a_exponents + group * kPanelLanes + row + i * kWidth;
-        exponents[group] =
-            *reinterpret_cast<const LooseInts*>(of_a) + scales.b_exponents[(column + n) * kGroups + group];
-        aligned = larger(aligned, exponents[group]);
+        const uint32_t in_a = group * kPanelLanes + row + i * kWidth, in_b = (column + n) * kGroups + group;
+        exponents[group] = *reinterpret_cast<const LooseInts*>(scales.a_exponents + in_a) + scales.b_exponents[in_b];
+        const Ints products =
+            *reinterpret_cast<const LooseInts*>(operands.a_elements + in_a) & operands.b_elements[in_b];
+        const Ints aligns = (products != 0) | (exponents[group] >= kNoScale / 2);
+        aligned = larger(aligned, select(aligns, exponents[group], least));
       }
       Sum sum;
       sum.add((Floats)c, kKept - aligned);

@@ -9,16 +9,21 @@ namespace stagecraft::emulator::machine {
 namespace {
 
 constexpr int kLeastOfF32 = -126, kMostOfF32 = 127;
+constexpr int kNoLeast = -10000;     // below all exponents
 constexpr uint32_t kMostTerms = 65;  // the products of mxf8f6f4 with all of K if A is sparse, and C
 
 /// The terms of one sum.
 class Terms {
  public:
   void add(const ScaledFactor& term) { terms_[count_++] = term; }
+  void add_c(float c) {
+    if (c != 0) add(factor_of(c, kLeastOfF32));
+  }
 
-  // Returns the sum in f32, with `fraction_bits` bits of each term after the point of the one that aligns them.
-  float sum(int fraction_bits) const {
-    int largest = terms_[0].exponent;
+  // Returns the sum in f32, with `fraction_bits` bits of each term after the point of the one that aligns them, or that
+  // of `least`.
+  float sum(int fraction_bits, int least) const {
+    int largest = least;
     double special = 0;
     for (uint32_t i = 0; i < count_; ++i) {
       largest = std::max(largest, terms_[i].exponent);
@@ -60,12 +65,12 @@ float scaled_products(std::span<const ScaledFactor> a, std::span<const ScaledFac
   const double scale = scale_a.significand * scale_b.significand;  // 1, or not-a-number
   const int exponent = scale_a.exponent + scale_b.exponent;
   Terms terms;
-  terms.add(factor_of(c, kLeastOfF32));
+  terms.add_c(c);
   for (size_t k = 0; k < a.size(); ++k) {
     const double significand = a[k].significand * b[k].significand * scale;
     if (significand != 0) terms.add({significand, a[k].exponent + b[k].exponent + exponent});
   }
-  return terms.sum(kFractionBits);
+  return terms.sum(kFractionBits, kNoLeast);
 }
 
 float scaled_groups(std::span<const float> a, std::span<const float> b, std::span<const ScaledFactor> scales_a,
@@ -73,14 +78,20 @@ float scaled_groups(std::span<const float> a, std::span<const float> b, std::spa
   constexpr int kFractionBits = 35;
   const size_t part = a.size() / scales_a.size(), group = a.size() / kScaledGroups;
   Terms terms;
-  terms.add(factor_of(c, kLeastOfF32));
+  terms.add_c(c);
   for (size_t first = 0; first < a.size(); first += group) {
-    double sum = 0;
-    for (size_t k = first; k < first + group; ++k) sum += double{a[k]} * double{b[k]};
     const ScaledFactor &x = scales_a[first / part], &y = scales_b[first / part];
-    terms.add({sum * x.significand * y.significand, x.exponent + y.exponent});
+    const double scale = x.significand * y.significand;
+    double sum = 0;
+    bool has_products = std::isnan(scale);
+    for (size_t k = first; k < first + group; ++k) {
+      const double product = double{a[k]} * double{b[k]} * scale;
+      sum += product;
+      has_products |= product != 0;
+    }
+    if (has_products) terms.add({sum, x.exponent + y.exponent});
   }
-  return terms.sum(kFractionBits);
+  return terms.sum(kFractionBits, kLeastAligned);
 }
 
 float scaled_products(const ScaledRow& a, const ScaledRow& b, uint32_t k, float c) {

@@ -3,11 +3,15 @@
 //
 // kind::mxf8f6f4 adds products, to whose exponents those of both scale factors are added, with 25 bits after the point.
 // kind::mxf4 and mxf4nvf4 first add the products of 16 elements along K, which is exact, and multiply the sum by the
-// significands of both scale factors. What aligns such a term is the exponents of its scale factors alone, even if it
-// is zero, and 35 bits after the point are kept. The sum becomes an f32, rounded towards zero.
+// significands of both scale factors. What aligns such a term is the exponents of its scale factors alone, even if the
+// sum is zero, unless all of its products are; 35 bits after the point are kept, but none below 2^-174. Zeros do not
+// align, C among them. The sum becomes an f32, rounded towards zero.
 //
-// Source: MMA-Sim (Xie et al., arXiv 2511.10909, and its code at c785138, `nv_fused_dot_add_with_block_scale`), for
-// 8-bit and 4-bit floats. For 6-bit floats the same is assumed. Nobody compared this file with a chip.
+// Sources: MMA-Sim (Xie et al., arXiv 2511.10909, and its code at c785138, `nv_fused_dot_add_with_block_scale`);
+// sf-tensor/tcgen05 at 6f19f22 (MODEL.md), whose authors compared theirs with a B200, and which is right about zeros:
+// in MMA-Sim a C of zero aligns as 2^-126, and groups of zeros align. Where scale factors are ue4m3 it adds four
+// products before it drops bits, not 16, except next to a large C. No published word tells these apart, about one in
+// three million random ones would, and with ue8m0 it adds 16.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +37,9 @@ inline constexpr int kLeastUe8m0 = -127, kLeastUe4m3 = -6;
 /// Elements of A in memory along K that mxf4 and mxf4nvf4 add before they are scaled, and such groups. With a sparse A,
 /// a group spans twice as many elements along K.
 inline constexpr uint32_t kScaledGroup = 16, kScaledGroups = 4;
+
+/// Exponent that aligns the groups of mxf4 and mxf4nvf4 at least, so that nothing below 2^-174 is kept.
+inline constexpr int kLeastAligned = -139;
 
 /// Returns c + the sum of products, as mxf8f6f4 forms it. `a` and `b` have the same size.
 float scaled_products(std::span<const ScaledFactor> a, std::span<const ScaledFactor> b, const ScaledFactor& scale_a,

@@ -64,8 +64,16 @@ TEST(ScaledSumTest, KeepsThirtyFiveBitsOfGroups) {
   // A term is aligned by its scale factors alone: its sum of 6 does not make 2^-35 the bit after the last, but C does.
   EXPECT_EQ(groups({6, 0, -6, 1}, {kOne, kOne, kOne, {1, -35}}, 0), 0x1p-35f);
   EXPECT_EQ(groups({0, 0, 0, 1}, {kOne, kOne, kOne, {1, -35}}, 6), 6.0f);
-  EXPECT_EQ(groups({0, 0, 0, 1}, {{1, 35}, kOne}, 0), 1.0f);
-  EXPECT_EQ(groups({0, 0, 0, 1}, {{1, 36}, kOne}, 0), 0.0f) << "an empty group aligns too";
+  EXPECT_EQ(groups({0, 0, 0, 1}, {{1, 36}, kOne}, 0), 1.0f) << "a group of zeros does not align";
+  EXPECT_EQ(groups({1, 0, 0, 1}, {{0, 36}, kOne}, 0), 1.0f) << "nor one whose scale factor is zero";
+}
+
+TEST(ScaledSumTest, KeepsSmallerBitsWhereCIsZero) {
+  // Next to a C that is not zero, what is below 2^-151 or 2^-161 is lost.
+  EXPECT_EQ(products({0.5f, 0.5f}, {1, 1}, 0, -149, 0), 0x1p-149f);
+  EXPECT_EQ(products({0.125f, 0.125f}, {1, 1}, 0x1p-126f, -149, 0), 0x1p-126f);
+  EXPECT_EQ(groups({3, 0, -1, 0}, {{1, -149}, {1, -174}}, 0), 2 * 0x1p-149f) << "the last bit that is kept";
+  EXPECT_EQ(groups({3, 0, -1, 0}, {{1, -149}, {1, -175}}, 0), 3 * 0x1p-149f) << "the bit after that";
 }
 
 TEST(ScaledSumTest, MultipliesBySignificandsOfScaleFactors) {
