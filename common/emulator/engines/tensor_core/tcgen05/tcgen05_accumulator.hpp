@@ -56,10 +56,9 @@ class TensorAccumulator {
   }
 
  private:
-  // Sums of floats are fused as those of Hopper's mma.sync, for all formats and with all 23 bits in f32. Source:
-  // MMA-Sim (arXiv 2511.10909), for cta_group::1 and floats of 16, 8 and 4 bits and tf32; for pairs, the .ws form,
-  // 6-bit floats and scale-input-d it is unconfirmed. The block-scaled kinds have plain sums here, or those of
-  // scaled_sum.hpp.
+  // Sums of floats are fused as those of Hopper's mma.sync, for all formats and with all 23 bits in f32. Sources:
+  // MMA-Sim (arXiv 2511.10909) and sf-tensor/tcgen05 (6f19f22), for cta_group::1; for pairs, the .ws form and
+  // scale-input-d it is unconfirmed. The block-scaled kinds have plain sums here, or those of scaled_sum.hpp.
   FusedSum sum_of_operation() const {
     const InstructionDescriptor& shape = operation_.shape;
     if (shape.d == AccumulatorFormat::s32 || is_block_scaled(shape.kind)) return {};
