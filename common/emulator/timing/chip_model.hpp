@@ -82,17 +82,21 @@ struct ChipModel {
   double l2_far_latency = 0;        ///< of what the other half of L2 has
   std::vector<double> l2_distance;  ///< cycles more for the first, second, ... pair of a group; the last for the rest
   double l1_bytes_capacity = 0, l2_half_capacity = 0;
+  double l1_lines = 1;         ///< a cycle, of a load or store whose lanes are in different banks
+  double l2_written_most = 0;  ///< bytes that were written and wait in L2; more go to DRAM, the oldest first
   double l2_rate = 0, l2_write_rate = 0, dram_rate = 0;  ///< GB/s of the whole chip, at any clock
   double group_rate = 0;                                 ///< GB/s that L2 gives to a group
   double join_window = 0;                                ///< cycles for which others of a group can join a request
-  double join_while_waits = 0;  ///< cycles more, at most, for the other of its pair, while it waits for the path
-  uint32_t join_most = 1;       ///< multiprocessors that share one
-  double l2_line_rate = 0;      ///< 10^9 lines a second, however little of each is read
-  double dram_bank = 0;         ///< ns for which a line keeps its bank of DRAM busy
-  double dram_open = 0;         ///< the part of it that goes by before the first byte moves
-  double dram_write_cost = 1;   ///< of a byte that is written, relative to one that is read
-  double dram_turns = 0;        ///< by how much DRAM takes longer where it reads and writes as much
-  double load_bytes = 0;        ///< a cycle, that one multiprocessor gets from L2
+  double join_while_waits = 0;   ///< cycles more, at most, for the other of its pair, while it waits for the path
+  uint32_t join_most = 1;        ///< multiprocessors that share one
+  double l2_line_rate = 0;       ///< 10^9 lines a second, however little of each is read
+  double dram_bank = 0;          ///< ns for which a line keeps its bank of DRAM busy
+  double dram_open = 0;          ///< the part of it that goes by before the first byte moves
+  double dram_write_cost = 1;    ///< of a byte that is written, relative to one that is read
+  double dram_turns = 0;         ///< by how much DRAM takes longer where it reads and writes as much
+  double page_walk = 0;          ///< ns of the whole chip for the first access to a page
+  double page_walk_latency = 0;  ///< cycles by which that access is late
+  double load_bytes = 0;         ///< a cycle, that one multiprocessor gets from L2
   /// 10^9 a second: sectors with atomic operations, of the whole chip; passes over a sector, of a slice.
   uint32_t atomic_slices = 1;
   double atomic_sector_rate = 0, atomic_return_rate = 0;  ///< without and with a result

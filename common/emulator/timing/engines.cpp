@@ -182,16 +182,21 @@ double Engines::access(double now, Multiprocessor& place, const ClusterTrace& tr
   }
   const auto bytes = static_cast<double>(access.sectors * kSectorBytes);
   bytes_ += bytes;
-  // A line takes a pass of the path that shared memory has, too.
-  const double port = place.port.serve(now, std::max(access.lines, 1u));
+  // Its words are in banks, as those of shared memory, and it takes the same path.
+  const double passes = std::max({1., static_cast<double>(access.passes), access.lines / chip_.l1_lines});
   const std::span lines(trace.lines.data() + access.first_line, access.lines);
   if (access.store) {
-    const double masks = access.partial_lines * kSectorBytes;
-    const double sent = place.copy_out.serve(now, (bytes + masks) / chip_.store_bytes);
+    // Loads wait while a store leaves: rows-and-pages, `copied, 3072 bytes apart, 1 SMs of 8 warps`: 101 cycles for a
+    // load of 32 passes and a store of 32 sectors with masks.
+    const double cycles = std::max(passes, (bytes + access.partial_lines * kSectorBytes) / chip_.store_bytes);
+    const double port = place.port.serve(now, cycles), sent = place.copy_out.serve(now, cycles);
     const double written = memory_.write(now, lines, access.partial_lines);
     return std::max({port, sent, written});
   }
   const double dram_latency = chip_.dram_latency - chip_.l2_latency;
+  // Each pass more takes two cycles of the latency, as of shared memory: rows-and-pages, `loaded one by one, 4096 bytes
+  // apart, 1 SMs of 1 warps`.
+  const double port = place.port.serve(now, access.atomic ? access.lines : passes) + (access.atomic ? 0 : passes - 1);
   if (access.atomic) {
     return std::max(port, memory_.update(now, lines, access, dram_latency)) + chip_.l2_latency;
   }
@@ -210,7 +215,8 @@ double Engines::access(double now, Multiprocessor& place, const ClusterTrace& tr
   }
   if (lines_.empty()) return std::max(port + chip_.l1_latency - 1, hits);
   const double served = memory_.read(now, place.index, lines_, dram_latency);
-  const double sent = place.loads.serve(now, missed / chip_.load_bytes);
+  // A line that is missed takes a cycle: `loads from L2 of 4 bytes a lane, lanes 128 bytes apart, 1 SM`.
+  const double sent = place.loads.serve(now, std::max(missed / chip_.load_bytes, static_cast<double>(lines_.size())));
   const double done = std::max({port, served, sent}) + chip_.l2_latency;
   for (double* const arrives : arriving_) *arrives = done;
   return std::max(done, hits);

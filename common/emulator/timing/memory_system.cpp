@@ -8,6 +8,9 @@ namespace stagecraft::emulator::timing {
 
 namespace {
 
+/// Pages of 2 MiB, by the number of a line.
+constexpr uint32_t kPageLineBits = 14, kPages = 1u << (kLineNumberBits - kPageLineBits);
+
 /// The sectors of a line that DRAM moves for these: it moves 64 bytes at a time.
 uint32_t pairs_of(uint32_t sectors) {
   const uint32_t halves = (sectors | sectors >> 1) & 0b0101;
@@ -20,11 +23,15 @@ CacheLines::CacheLines(double bytes) : sets_(std::max(1u, static_cast<uint32_t>(
   ways_.resize(size_t{sets_} * kWays);
 }
 
-CacheLines::Way& CacheLines::find(uint32_t line) {
-  ++clock_;
+CacheLines::Way* CacheLines::set_of(uint32_t line) {
   // Rows of a matrix are often a power of two apart: without mixing they would share few sets.
   const uint32_t set = static_cast<uint32_t>((uint64_t{line} * 0x9e3779b1u & 0xffffffffu) * sets_ >> 32);
-  Way* const first = &ways_[size_t{set} * kWays];
+  return &ways_[size_t{set} * kWays];
+}
+
+CacheLines::Way& CacheLines::find(uint32_t line) {
+  ++clock_;
+  Way* const first = set_of(line);
   Way* oldest = first;
   for (Way* way = first; way != first + kWays; ++way) {
     if (way->used != 0 && way->line == line) {
@@ -32,6 +39,10 @@ CacheLines::Way& CacheLines::find(uint32_t line) {
       return *way;
     }
     if (way->used < oldest->used) oldest = way;
+  }
+  if (oldest->written != 0) {
+    replaced_.push_back(request_of(oldest->line, oldest->written));
+    written_sectors_ -= static_cast<uint32_t>(std::popcount(oldest->written));
   }
   *oldest = {line, clock_, 0, 0, 0};
   return *oldest;
@@ -45,20 +56,41 @@ CacheLines::Read CacheLines::read(LineRequest request, bool in_pairs) {
   return {missing, way.arrives};
 }
 
-uint32_t CacheLines::write(LineRequest request, bool in_pairs) {
+void CacheLines::write(LineRequest request, bool in_pairs) {
   Way& way = find(line_of(request));
   const uint32_t sectors = in_pairs ? pairs_of(sectors_of(request)) : sectors_of(request);
-  const uint32_t more = sectors & ~way.written;
-  way.written = static_cast<uint8_t>(way.written | more);
-  way.there = static_cast<uint8_t>(way.there | more);
-  return static_cast<uint32_t>(std::popcount(more));
+  if (way.written == 0) waiting_.push_back(way.line);
+  written_sectors_ += static_cast<uint32_t>(std::popcount(sectors & ~way.written));
+  way.written = static_cast<uint8_t>(way.written | sectors);
+  way.there = static_cast<uint8_t>(way.there | sectors);
+}
+
+std::vector<LineRequest> CacheLines::take_written(uint64_t most) {
+  std::vector<LineRequest> all = std::exchange(replaced_, {});
+  while (written_sectors_ > most) {
+    const uint32_t line = waiting_.front();
+    waiting_.pop_front();
+    Way* const first = set_of(line);
+    Way* const way = std::find_if(first, first + kWays, [&](const Way& each) { return each.line == line; });
+    if (way == first + kWays || way->written == 0) continue;
+    all.push_back(request_of(way->line, way->written));
+    written_sectors_ -= static_cast<uint32_t>(std::popcount(way->written));
+    way->written = 0;
+  }
+  return all;
+}
+
+void CacheLines::fill_with_others(uint64_t written) {
+  constexpr uint32_t kFirst = 1u << (kLineNumberBits - 1);  // far from where programs have their memory
+  for (uint32_t i = 0; i < ways_.size(); ++i) write(request_of(kFirst + i, 0xf));
+  take_written(written);
 }
 
 void CacheLines::settle() {
   for (Way& way : ways_) way.arrives = 0;
 }
 
-MemorySystem::MemorySystem(const ChipModel& chip, double megahertz, const L2Contents* before)
+MemorySystem::MemorySystem(const ChipModel& chip, double megahertz, const L2Contents* before, double part)
     : chip_(chip),
       places_(chip.multiprocessors),
       l2_bytes_(chip.l2_rate * 1e3 / megahertz),
@@ -71,8 +103,13 @@ MemorySystem::MemorySystem(const ChipModel& chip, double megahertz, const L2Cont
       atomic_return_cycles_(megahertz * 1e-3 / chip.atomic_return_rate),
       atomic_same_cycles_(megahertz * 1e-3 / chip.atomic_same_rate),
       atomic_same_float_cycles_(megahertz * 1e-3 / chip.atomic_same_float_rate),
-      halves_(before != nullptr ? *before
-                                : L2Contents{CacheLines(chip.l2_half_capacity), CacheLines(chip.l2_half_capacity)}),
+      halves_(before != nullptr
+                  ? *before
+                  : L2Contents{CacheLines(part * chip.l2_half_capacity), CacheLines(part * chip.l2_half_capacity)}),
+      page_ready_(before != nullptr ? 0 : kPages),
+      walk_cycles_(chip.page_walk * megahertz * 1e-3),
+      walk_latency_(chip.page_walk_latency),
+      written_most_(static_cast<uint64_t>(part * chip.l2_written_most / 2 / kSectorBytes)),
       paths_(chip.groups.size()),
       slices_(chip.atomic_slices),
       banks_(static_cast<size_t>(dram_bytes_ * bank_cycles_ / kLineBytes)),
@@ -87,9 +124,26 @@ MemorySystem::MemorySystem(const ChipModel& chip, double megahertz, const L2Cont
   }
 }
 
+L2Contents used_l2(const ChipModel& chip) {
+  L2Contents used{CacheLines(chip.l2_half_capacity), CacheLines(chip.l2_half_capacity)};
+  for (CacheLines& half : used) half.fill_with_others(static_cast<uint64_t>(chip.l2_written_most / 2 / kSectorBytes));
+  return used;
+}
+
 L2Contents MemorySystem::take_contents() {
   for (CacheLines& half : halves_) half.settle();
   return std::move(halves_);
+}
+
+double MemorySystem::translated(double now, std::span<const LineRequest> lines) {
+  double all = now;
+  if (page_ready_.empty()) return all;
+  for (const LineRequest line : lines) {
+    double& ready = page_ready_[line_of(line) >> kPageLineBits];
+    if (ready == 0) ready = walks_.serve(now, walk_cycles_) - walk_cycles_ + walk_latency_;
+    all = std::max(all, ready);
+  }
+  return all;
 }
 
 double MemorySystem::paths_busy() const {
@@ -143,6 +197,7 @@ double MemorySystem::read(double now, uint32_t multiprocessor, std::span<const L
     at = std::max(l2_.serve(now, cycles), path);
     leaves = std::max(l2_.free_at() - cycles, path - path_cycles);
   }
+  for (CacheLines& each : halves_) write_back(at, each);
   double all = std::max(joined, at);
   for (const auto& [request, line, found] : asked_) {
     double arrives = std::max(at, *found.own);
@@ -151,7 +206,8 @@ double MemorySystem::read(double now, uint32_t multiprocessor, std::span<const L
     }
     if (found.dram != 0) {
       const auto sectors = static_cast<uint32_t>(std::popcount(found.dram));
-      arrives = std::max(arrives, use_bank(at, line, sectors, false) + dram_latency);
+      const double filled = writes_.serve(at, sectors * double{kSectorBytes} / l2_write_bytes_);
+      arrives = std::max({arrives, use_bank(at, line, sectors, false) + dram_latency, filled + dram_latency});
       if (found.home != nullptr) *found.home = arrives;
     }
     *found.own = arrives;
@@ -159,7 +215,7 @@ double MemorySystem::read(double now, uint32_t multiprocessor, std::span<const L
     request->until_for_pair = std::min(leaves, now + chip_.join_while_waits) + chip_.join_window;
     all = std::max(all, arrives);
   }
-  return all + distance;
+  return all + distance + (translated(now, lines) - now);
 }
 
 double MemorySystem::update(double now, std::span<const LineRequest> lines, const Access& access, double dram_latency) {
@@ -169,7 +225,7 @@ double MemorySystem::update(double now, std::span<const LineRequest> lines, cons
     l2_moved_ += sectors * kSectorBytes;
     cycles += sectors * (access.returns ? atomic_return_cycles_ : atomic_sector_cycles_);
   }
-  const double at = l2_.serve(now, cycles);
+  const double at = std::max(l2_.serve(now, cycles), translated(now, lines));
   // Floats take longer only where lanes meet.
   const double pass = access.floating && access.same > 1 ? atomic_same_float_cycles_ : atomic_same_cycles_;
   double all = at;
@@ -180,7 +236,8 @@ double MemorySystem::update(double now, std::span<const LineRequest> lines, cons
       const auto missing = static_cast<uint32_t>(std::popcount(read.missing));
       read.arrives = std::max(read.arrives, use_bank(at, line_of(line), missing, false) + dram_latency);
     }
-    if (const uint32_t changed = home.write(line, true); changed != 0) use_bank(at, line_of(line), changed, true);
+    home.write(line, true);
+    write_back(at, home);
     Server& slice = slices_[(uint64_t{line_of(line) / 2 * 0x9e3779b1u} * slices_.size()) >> 32];
     const double passes = access.passes / static_cast<double>(lines.size());
     all = std::max(all, slice.serve(std::max(at, read.arrives), passes * pass));
@@ -191,7 +248,7 @@ double MemorySystem::update(double now, std::span<const LineRequest> lines, cons
 /// DRAM is many banks, and a line keeps its bank busy much longer than its bytes take: so those that come while it is
 /// busy wait, and the more there are, the more wait, before the rate of all banks together is reached. Which bank a
 /// line is in is not known; here it is as if at random.
-double MemorySystem::use_bank(double now, uint32_t line, uint32_t sectors, bool write, bool merged) {
+double MemorySystem::use_bank(double now, uint32_t line, uint32_t sectors, bool write) {
   // What was moved lately decides how often DRAM turns from reads to writes.
   constexpr double kLately = 1 / 4096.;
   write_share_ += kLately * ((write ? 1 : 0) - write_share_);
@@ -200,26 +257,29 @@ double MemorySystem::use_bank(double now, uint32_t line, uint32_t sectors, bool 
   mixed = (mixed ^ mixed >> 31) * 0xbf58476d1ce4e5b9u;
   Bank& bank = banks_[(mixed >> 32) * banks_.size() >> 32];
   const double begins = std::max(now, bank.free_at), bytes = sectors * double{kSectorBytes};
-  double part = bytes / kLineBytes;
-  if (!merged) part = (bank.open == line ? 0 : chip_.dram_open) + (1 - chip_.dram_open) * part;
+  const double part = (bank.open == line ? 0 : chip_.dram_open) + (1 - chip_.dram_open) * bytes / kLineBytes;
   bank = {begins + bank_cycles_ * turns * (write ? chip_.dram_write_cost : 1) * part, line};
   dram_moved_ += bytes;
   return begins;
 }
 
+void MemorySystem::write_back(double now, CacheLines& half) {
+  if (!half.has_written(written_most_)) return;
+  for (const LineRequest line : half.take_written(written_most_))
+    use_bank(now, line_of(line), static_cast<uint32_t>(std::popcount(pairs_of(sectors_of(line)))), true);
+}
+
 double MemorySystem::write(double now, std::span<const LineRequest> lines, size_t partial_lines) {
   if (lines.empty()) return now;
-  // What is written stays in L2 until it is replaced, and then goes to DRAM; here that is at once, but once. Source:
-  // tests/silicon/results, plain-kernels-ncu: transpose_naive writes each sector eight times, and DRAM gets 60 MB of
-  // its 67 MB.
   double sectors = static_cast<double>(partial_lines);  // for the masks
   for (const LineRequest line : lines) {
-    if (const uint32_t more = halves_[home_of(line)].write(line); more != 0)
-      use_bank(now, line_of(line), more, true, /*merged=*/true);
+    CacheLines& home = halves_[home_of(line)];
+    home.write(line);
+    write_back(now, home);
     sectors += std::popcount(sectors_of(line));
   }
   l2_moved_ += (sectors - static_cast<double>(partial_lines)) * kSectorBytes;
-  return l2_.serve(now, sectors * kSectorBytes / l2_write_bytes_);
+  return std::max(writes_.serve(now, sectors * kSectorBytes / l2_write_bytes_), translated(now, lines));
 }
 
 }  // namespace stagecraft::emulator::timing

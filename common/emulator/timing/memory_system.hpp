@@ -1,8 +1,10 @@
 // What all multiprocessors share: L2 and DRAM.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <vector>
 
@@ -24,9 +26,15 @@ class CacheLines {
   /// @param in_pairs  DRAM is behind: it gives sectors in pairs. Source: tests/silicon/results,
   /// nvidia-h100-2026-11-26-random-accesses: loads of words at random get 64 bytes each of what DRAM gives.
   Read read(LineRequest request, bool in_pairs = false);
-  /// Returns how many of these sectors were not written since the line came: those that go to the memory behind in
-  /// addition, once the line is replaced. @param in_pairs  as those of lines of which little is written.
-  uint32_t write(LineRequest request, bool in_pairs = false);
+  /// @param in_pairs  as those of lines of which little is written.
+  void write(LineRequest request, bool in_pairs = false);
+  /// What goes to the memory behind, since lines were replaced or more was written than may wait here; and forgets it.
+  /// @param most  sectors that may wait.
+  std::vector<LineRequest> take_written(uint64_t most);
+  bool has_written(uint64_t most) const { return !replaced_.empty() || written_sectors_ > most; }
+  /// Fills the cache with written lines that nobody asks for: what other launches leave.
+  /// @param written  sectors that wait.
+  void fill_with_others(uint64_t written);
   /// All that is on its way is there now: a new launch begins.
   void settle();
 
@@ -37,20 +45,27 @@ class CacheLines {
     uint8_t there = 0, written = 0;  ///< sectors, a bit each
     double arrives = 0;
   };
+  Way* set_of(uint32_t line);
   /// The way of a line, which is empty if it was not there.
   Way& find(uint32_t line);
   std::vector<Way> ways_;
   uint32_t sets_ = 1, clock_ = 0;
+  std::vector<LineRequest> replaced_;  ///< written, and no longer here
+  std::deque<uint32_t> waiting_;       ///< lines that were written, the oldest first; some are gone
+  uint64_t written_sectors_ = 0;
 };
 
 /// What the halves of L2 keep from one launch to the next.
 using L2Contents = std::array<CacheLines, 2>;
+/// L2 as a chip has it that does other work in between: full of what that has written.
+L2Contents used_l2(const ChipModel& chip);
 
 class MemorySystem {
  public:
   /// @param megahertz  of the multiprocessors, whose cycles all times count.
   /// @param before  what the launch before has left in L2; null for nothing.
-  MemorySystem(const ChipModel& chip, double megahertz, const L2Contents* before = nullptr);
+  /// @param part  of what the launch does comes here, so L2 is as much smaller.
+  MemorySystem(const ChipModel& chip, double megahertz, const L2Contents* before = nullptr, double part = 1);
   /// What this launch leaves.
   L2Contents take_contents();
 
@@ -65,9 +80,9 @@ class MemorySystem {
   /// Does a warp's atomic operations on lines. Returns when L2 has done them, without its latency.
   double update(double now, std::span<const LineRequest> lines, const Access& access, double dram_latency);
   /// When L2 will have done what it has been asked for.
-  double l2_free_at() const { return l2_.free_at(); }
+  double l2_free_at() const { return std::max(l2_.free_at(), writes_.free_at()); }
 
-  double l2_busy() const { return l2_.busy(); }
+  double l2_busy() const { return std::max(l2_.busy(), writes_.busy()); }
   /// Cycles that the paths from L2 to the groups of multiprocessors were busy, in the mean.
   double paths_busy() const;
   /// Cycles that DRAM would take for what it did at its full rate.
@@ -113,9 +128,10 @@ class MemorySystem {
     double free_at = 0;
     uint32_t open = ~0u;  ///< the line that it moved last
   };
-  /// Moves bytes of a line between DRAM and L2. Returns when its bank begins with it. @param merged  what is written
-  /// will go there together with the rest of the line.
-  double use_bank(double now, uint32_t line, uint32_t sectors, bool write, bool merged = false);
+  /// Moves bytes of a line between DRAM and L2. Returns when its bank begins with it.
+  double use_bank(double now, uint32_t line, uint32_t sectors, bool write);
+  /// Moves to DRAM what a half of L2 keeps no longer.
+  void write_back(double now, CacheLines& half);
 
   /// Where a multiprocessor is. Those that ask for the same at the same time drift apart by their distances from L2.
   struct Place {
@@ -129,8 +145,20 @@ class MemorySystem {
   double l2_line_cycles_;                                       ///< of a line, however little of it is read
   double bank_cycles_;                                          ///< of a line in a bank of DRAM
   double atomic_sector_cycles_, atomic_return_cycles_, atomic_same_cycles_, atomic_same_float_cycles_;
+  /// When the addresses of the lines are translated. The first access to a page walks through tables in memory, and
+  /// walks wait for each other. Source: rows-and-pages-ncu: see chip_model.cpp.
+  double translated(double now, std::span<const LineRequest> lines);
+
   L2Contents halves_;
+  std::vector<double>
+      page_ready_;  ///< by page: when it is translated; 0: nobody has asked; empty: all are, of a launch before
+  double walk_cycles_, walk_latency_;
+  Server walks_;
+  uint64_t written_most_;  ///< sectors that were written, and wait in a half
   Server l2_;
+  /// What goes into L2: stores, and what comes from DRAM. Source: rows-and-pages-ncu, `stream`: a copy of 4 to 128 MiB
+  /// takes as long as a launch that reads as much and one that writes as much, less the launch.
+  Server writes_;
   std::vector<Server> paths_;  ///< from L2 to each group of multiprocessors
   /// Parts of L2 that do atomic operations, one pass over a sector after the other; two neighbouring lines are in one.
   std::vector<Server> slices_;

@@ -48,7 +48,7 @@ class Replay {
   Replay(const LaunchTrace& trace, const ChipModel& chip, double megahertz, const L2Contents* before)
       : trace_(trace),
         chip_(chip),
-        memory_(chip, megahertz, before),
+        memory_(chip, megahertz, trace.thinned ? nullptr : before, trace.thinned ? trace.described_part : 1),
         engines_(chip, memory_),
         schedule_(*trace.code, chip),
         machine_(schedule_of_machine_code(trace, schedule_, chip)),
@@ -650,7 +650,8 @@ class Replay {
     for (const ClusterTrace& cluster : trace_.clusters) blocks += cluster.shape->blocks;
     result_.extrapolated = fmt::format("{} of {} blocks", blocks, trace_.blocks);
     if (trace_.described_part < 1) {
-      result_.extrapolated += fmt::format(", the first {:.2g}% of what each does", 100 * trace_.described_part);
+      result_.extrapolated +=
+          fmt::format(", {}{:.2g}% of what each does", trace_.thinned ? "" : "the first ", 100 * trace_.described_part);
     }
     if (trace_.described_part < 1 || trace_.clusters.size() < 4) {
       result_.cycles = launch_ + (result_.cycles - launch_) * times;
@@ -733,6 +734,7 @@ Result replay(const LaunchTrace& trace, const ChipModel& chip, std::optional<L2C
     }
   }
   l2 = std::move(burst.l2);
+  if (trace.thinned) l2.reset();
   return std::move(result);
 }
 

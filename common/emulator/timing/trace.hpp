@@ -162,7 +162,7 @@ struct Operation {
 struct Access {
   bool shared = false;
   bool store = false, atomic = false, remote = false;
-  uint32_t passes = 0;                 ///< shared memory: over its banks; atomic: over sectors of global memory
+  uint32_t passes = 0;                 ///< over banks, of shared memory or L1; atomic: over sectors of global memory
   uint32_t sectors = 0;                ///< global memory: of kSectorBytes
   uint32_t same = 0;                   ///< of an atomic operation: lanes at one word, where most meet
   bool floating = false;               ///< of an atomic operation: on floats
@@ -212,6 +212,7 @@ struct LaunchTrace {
   uint64_t blocks = 0;        ///< of the whole launch
   double described_part = 1;  ///< of what the clusters here do
   double extrapolation = 1;   ///< how many times as long the launch takes as what is described
+  bool thinned = false;       ///< what is described is a part of each loop, and not the beginning
   bool left_out = false;      ///< blocks that are not described did not run
 };
 

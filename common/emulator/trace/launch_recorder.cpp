@@ -132,16 +132,93 @@ void LaunchRecorder::block_finished(const machine::Block& block) {
   if (cluster.wanted) {
     for (size_t warp = 0; warp < cluster.warps.size(); ++warp) close_run(cluster, warp);
     cluster.trace.instructions = cluster.instructions;
-    if (!cluster.idle) cluster.trace.described = cluster.instructions;
-    recording_.add(cluster.number, std::move(cluster.shape), std::move(cluster.trace));
+    if (!cluster.idle) cluster.trace.described = described_of(cluster);
+    recording_.add(cluster.number, std::move(cluster.shape), std::move(cluster.trace), cluster.one_of != 1);
   } else {
     recording_.count(cluster.instructions);
   }
   clusters_.erase(block.cluster);
 }
 
+bool LaunchRecorder::can_be_thinned(const ClusterRecord& cluster) {
+  constexpr size_t kAccessesOfOther = 32;
+  return cluster.shape.operations.empty() &&
+         cluster.shape.accesses.size() >= cluster.steps - cluster.steps / kAccessesOfOther;
+}
+
+void LaunchRecorder::thin(ClusterRecord& cluster) {
+  cluster.one_of *= 2;
+  std::vector<timing::Access> accesses;
+  std::vector<timing::LineRequest> lines;
+  uint64_t others = 0;
+  for (size_t number = 0; number < cluster.warps.size(); ++number) {
+    WarpRecord& warp = cluster.warps[number];
+    if (warp.stretches.empty()) {  // all so far
+      for (uint64_t i = 0; i * kStretch < warp.accesses; ++i) warp.stretches.push_back({0, i});
+      size_t seen = 0;
+      std::vector<Step>& steps = cluster.shape.warps[number];
+      for (size_t i = 0; i < steps.size(); ++i) {
+        if (steps[i].kind != StepKind::access) continue;
+        if (++seen % kStretch == 0 && seen / kStretch < warp.stretches.size())
+          warp.stretches[seen / kStretch].first_step = i + 1;
+      }
+    }
+    std::vector<Step> kept;
+    std::vector<Stretch> stretches;
+    const std::vector<Step>& steps = cluster.shape.warps[number];
+    size_t stretch = 0;
+    bool recorded = true;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      for (; stretch < warp.stretches.size() && warp.stretches[stretch].first_step <= i; ++stretch) {
+        recorded = is_recorded(cluster, warp.stretches[stretch].number);
+        if (recorded) stretches.push_back({kept.size(), warp.stretches[stretch].number});
+      }
+      Step step = steps[i];
+      const bool is_access = step.kind == StepKind::access;
+      if (!recorded && (is_access || step.kind == StepKind::run || step.kind == StepKind::part)) continue;
+      if (is_access) {
+        timing::Access access = cluster.shape.accesses[step.value];
+        const auto first = cluster.trace.lines.begin() + access.first_line;
+        access.first_line = static_cast<uint32_t>(lines.size());
+        lines.insert(lines.end(), first, first + access.lines);
+        step.value = static_cast<uint32_t>(accesses.size());
+        accesses.push_back(access);
+      } else if (step.kind != StepKind::run) {
+        ++others;
+      }
+      kept.push_back(step);
+    }
+    cluster.shape.warps[number] = std::move(kept);
+    warp.stretches = std::move(stretches);
+    warp.recorded = is_recorded(cluster, warp.accesses / kStretch);
+    if (!warp.recorded) warp.run = {};
+    warp.poll = {};
+  }
+  cluster.steps = accesses.size() + others;
+  cluster.shape.accesses = std::move(accesses);
+  cluster.trace.lines = std::move(lines);
+}
+
+void LaunchRecorder::count_access(ClusterRecord& cluster, size_t number) {
+  WarpRecord& warp = cluster.warps[number];
+  if (warp.accesses++ % kStretch != 0 || cluster.one_of == 1) return;
+  close_run(cluster, number);
+  const uint64_t stretch = (warp.accesses - 1) / kStretch;
+  warp.recorded = is_recorded(cluster, stretch);
+  if (warp.recorded) warp.stretches.push_back({cluster.shape.warps[number].size(), stretch});
+}
+
+uint64_t LaunchRecorder::described_of(const ClusterRecord& cluster) {
+  uint64_t all = 0;
+  for (const WarpRecord& warp : cluster.warps) all += warp.accesses;
+  if (cluster.one_of == 1 || all == 0) return cluster.instructions;
+  return cluster.instructions * cluster.shape.accesses.size() / all;
+}
+
 void LaunchRecorder::cut_if_long(ClusterRecord& cluster) {
-  if (++cluster.steps + cluster.trace.lines.size() / 4 < recording_.most_of_cluster()) return;
+  const uint64_t recorded = ++cluster.steps + cluster.trace.lines.size() / 4;
+  if (recorded >= recording_.most_of_cluster() / kThinnedPart && can_be_thinned(cluster)) cluster.thin_next = true;
+  if (recorded < recording_.most_of_cluster()) return;
   cluster.idle = true;
   cluster.trace.described = cluster.instructions;
 }
@@ -172,6 +249,14 @@ void LaunchRecorder::instruction_executed(const machine::ExecutedInstruction& ev
   if (cluster.idle) return;
   const size_t number = index_of(fragment);
   WarpRecord& warp = cluster.warps[number];
+  const bool accesses = event.addresses != nullptr && !(*code_)[event.pc].absorbed;
+  if (std::exchange(cluster.thin_next, false)) thin(cluster);
+  if (accesses) count_access(cluster, number);
+  if (!warp.recorded) {
+    warp.lanes = fragment.mask;
+    warp.parting = kNone;
+    return;
+  }
   std::vector<Step>& steps = cluster.shape.warps[number];
   warp.thread_copy_pc = kNone;  // all lanes have announced their copies
   const bool same_poll = warp.poll.pc == event.pc && warp.poll.others == warp.others;
@@ -214,7 +299,7 @@ void LaunchRecorder::instruction_executed(const machine::ExecutedInstruction& ev
     close_run(cluster, number);
   }
   if ((*code_)[event.pc].depends) append(cluster, fragment, StepKind::depend, 0);
-  if (event.addresses != nullptr && !(*code_)[event.pc].absorbed) record_access(cluster, event);
+  if (accesses) record_access(cluster, event);
 }
 
 timing::RunEnd LaunchRecorder::function_called(const machine::ExecutedInstruction& event) const {
@@ -258,8 +343,8 @@ void LaunchRecorder::record_access(ClusterRecord& cluster, const machine::Execut
     // ptxas makes a reduction of an atomic operation whose result nobody reads.
     access.returns = instruction.returns;
   }
-  std::array<uint32_t, machine::kWarpSize> shared{};
-  machine::LaneMask shared_lanes = 0;
+  std::array<uint32_t, machine::kWarpSize> shared{}, global{};
+  machine::LaneMask shared_lanes = 0, global_lanes = 0;
   sectors_.clear();
   machine::for_each_lane(event.lanes, [&](uint32_t lane) {
     const machine::Located at = machine::locate(event.addresses[lane]);
@@ -269,6 +354,8 @@ void LaunchRecorder::record_access(ClusterRecord& cluster, const machine::Execut
       shared_lanes |= 1u << lane;
       access.remote = access.remote || rank_of(shared[lane]) != fragment.block().rank;
     } else if (at.where == machine::Located::Where::global) {
+      global[lane] = static_cast<uint32_t>(at.address);
+      global_lanes |= 1u << lane;
       for (uint64_t sector = at.address / timing::kSectorBytes;
            sector <= (at.address + event.bytes - 1) / timing::kSectorBytes; ++sector) {
         const uint64_t first = std::max(at.address, sector * timing::kSectorBytes);
@@ -288,7 +375,9 @@ void LaunchRecorder::record_access(ClusterRecord& cluster, const machine::Execut
   } else {
     if (sectors_.empty()) return;  // local memory
     describe_lines(cluster.trace, access);
-    if (access.atomic) access.passes = passes_over_sectors(event.addresses, event.lanes);
+    access.passes = access.atomic
+                        ? passes_over_sectors(event.addresses, event.lanes)
+                        : wavefronts_of(global.data(), global_lanes, std::min(event.bytes, 16u), !access.store);
   }
   const auto index = static_cast<uint32_t>(cluster.shape.accesses.size());
   cluster.shape.accesses.push_back(access);

@@ -26,6 +26,8 @@ class LaunchRecording {
   /// @param blocks  that are on the chip at once.
   explicit LaunchRecording(uint64_t blocks = 0) : resident_(blocks) {}
 
+  /// Records less of each cluster than it would.
+  void limit_cluster(uint64_t most) { most_of_cluster_ = most; }
   /// Called by each recorder when its part of the grid starts.
   void begin(const machine::Grid& grid);
   /// Whether a cluster is to be recorded. The first ones of a large launch are, as many as fill the chip kRounds times,
@@ -36,7 +38,8 @@ class LaunchRecording {
   bool needs(uint64_t number);
   /// What may be recorded of a cluster: steps, and lines of memory, four of which count as one.
   uint64_t most_of_cluster() const { return most_of_cluster_; }
-  void add(uint64_t number, timing::ClusterShape shape, timing::ClusterTrace trace);
+  /// @param thinned  of its loops, only a part is in `shape`.
+  void add(uint64_t number, timing::ClusterShape shape, timing::ClusterTrace trace, bool thinned);
   /// Counts a cluster that was not recorded.
   void count(uint64_t instructions);
   /// The launch in the order of its clusters. Called once, when the grid has ended.
@@ -61,6 +64,7 @@ class LaunchRecording {
   uint64_t clusters_ = 0, instructions_ = 0;  ///< that have ended, also those that were not recorded
   std::atomic<bool> cut_ = false;             ///< a cluster was too long
   std::atomic<bool> left_out_ = false;        ///< clusters that were not needed
+  bool thinned_ = false;                      ///< some cluster is
   std::atomic<uint64_t> first_round_ = 0;     ///< what was recorded of the clusters of the first round
   std::mutex mutex_;
   const machine::Kernel* kernel_ = nullptr;
@@ -88,6 +92,8 @@ class LaunchRecorder : public machine::Observer {
 
  private:
   static constexpr uint32_t kNone = 0xffffffffu;
+  static constexpr uint64_t kStretch = 64;     ///< accesses: several turns of an unrolled loop
+  static constexpr uint64_t kThinnedPart = 8;  ///< of what may be recorded of a cluster that cannot be thinned
 
   /// A run of instructions that may go on.
   struct OpenRun {
@@ -107,10 +113,18 @@ class LaunchRecorder : public machine::Observer {
     std::deque<std::vector<uint32_t>> closed;
     std::vector<uint32_t> open;
   };
+  /// Accesses of a warp that are recorded, or left out, together.
+  struct Stretch {
+    size_t first_step;
+    uint64_t number;  ///< of all that the warp has come to
+  };
   struct WarpRecord {
     OpenRun run;
-    machine::LaneMask lanes = 0;  ///< that go on together after the latest instruction
-    uint32_t parting = kNone;     ///< the pc of the latest instruction, if it is a branch at which lanes have parted
+    uint64_t accesses = 0;           ///< also those that were left out
+    bool recorded = true;            ///< the stretch that it is in
+    std::vector<Stretch> stretches;  ///< that are recorded, where some are not
+    machine::LaneMask lanes = 0;     ///< that go on together after the latest instruction
+    uint32_t parting = kNone;        ///< the pc of the latest instruction, if it is a branch at which lanes have parted
     FailedPoll poll;
     uint64_t others = 0;                                 ///< steps other than runs
     std::map<std::pair<bool, uint32_t>, Groups> groups;  ///< by bulk and lane
@@ -128,6 +142,8 @@ class LaunchRecorder : public machine::Observer {
     uint64_t instructions = 0;  ///< that its warps have executed
     uint64_t steps = 0;
     uint64_t number = 0;
+    uint64_t one_of = 1;                                   ///< so many stretches is recorded
+    bool thin_next = false;                                ///< before the next instruction
     std::unordered_map<uint64_t, uint32_t> gates;          ///< by barrier and phase
     std::unordered_map<uint64_t, uint32_t> generations;    ///< of barriers that are no mbarriers
     std::unordered_map<uint64_t, uint32_t> products;       ///< operations by warpgroup and number
@@ -143,6 +159,17 @@ class LaunchRecorder : public machine::Observer {
   void close_run(ClusterRecord& cluster, size_t warp);
   /// Stops recording a cluster of which enough is known. What it did until then is a possible run of its own.
   void cut_if_long(ClusterRecord& cluster);
+  /// Whether a cluster does so little but compute, load and store that a part of its stretches tells what the rest is
+  /// like.
+  static bool can_be_thinned(const ClusterRecord& cluster);
+  /// Leaves out every second one of the stretches that are recorded, and of those that come.
+  static void thin(ClusterRecord& cluster);
+  static bool is_recorded(const ClusterRecord& cluster, uint64_t stretch) {
+    return (stretch + cluster.number) % cluster.one_of == 0;
+  }
+  /// How many of its instructions are described.
+  static uint64_t described_of(const ClusterRecord& cluster);
+  void count_access(ClusterRecord& cluster, size_t warp);
   uint32_t gate_at(ClusterRecord& cluster, uint64_t key, timing::GateKind kind);
   uint32_t new_gate(ClusterRecord& cluster, timing::GateKind kind);
   void wait_for(ClusterRecord& cluster, const machine::Fragment& fragment, timing::GateKind kind,

@@ -40,7 +40,7 @@ void LaunchRecording::begin(const machine::Grid& grid) {
   trace_.warps_per_block = machine::warps_of(grid.request->block.count());
   if (resident_ == 0) return;
   const uint64_t cluster = std::max<uint64_t>(grid.request->cluster.count(), 1);
-  most_of_cluster_ = kMost * cluster / std::min(resident_, std::max<uint64_t>(blocks_, 1));
+  most_of_cluster_ = std::min(most_of_cluster_, kMost * cluster / std::min(resident_, std::max<uint64_t>(blocks_, 1)));
 }
 
 bool LaunchRecording::wants(uint64_t number) const {
@@ -62,13 +62,14 @@ void LaunchRecording::count(uint64_t instructions) {
   instructions_ += instructions;
 }
 
-void LaunchRecording::add(uint64_t number, timing::ClusterShape shape, timing::ClusterTrace trace) {
+void LaunchRecording::add(uint64_t number, timing::ClusterShape shape, timing::ClusterTrace trace, bool thinned) {
   const uint64_t hash = hash_of(shape);
   const std::lock_guard lock(mutex_);
   trace.number = number;
   ++clusters_;
   instructions_ += trace.instructions;
   if (trace.described != trace.instructions) cut_ = true;
+  thinned_ = thinned_ || thinned;
   if (number < resident_) {
     uint64_t recorded = trace.lines.size() / 4;
     for (const auto& steps : shape.warps) recorded += steps.size();
@@ -105,6 +106,7 @@ void LaunchRecording::choose_extrapolation() {
       trace_.left_out ? instructions / blocks * static_cast<double>(blocks_) : static_cast<double>(instructions_);
   if (described == 0 || described == all) return;
   trace_.described_part = described / instructions;
+  trace_.thinned = thinned_;
   const double rounds = all / instructions;
   // After a cut nothing is known of how rounds overlap: each begins when the one before has ended.
   trace_.extrapolation = cut ? std::ceil(rounds - 1e-9) / trace_.described_part : rounds;

@@ -117,9 +117,9 @@ TEST(SettingsTest, ChooseWhatIsRecorded) {
   EXPECT_EQ(settings_of({{"STAGECRAFT_TIMING", "part"}}).timing, (Timing{.on = true, .part = true}));
   EXPECT_EQ(settings_of({{"STAGECRAFT_TIMING", "cold"}}).timing, (Timing{.on = true, .cold = true}));
   EXPECT_EQ(settings_of({{"STAGECRAFT_TIMING", "part,cold"}}).timing, (Timing{.on = true, .part = true, .cold = true}));
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "on, off, or a list of: part, cold",
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "on, off, or a list of: part, cold, used",
                       error_of({{"STAGECRAFT_TIMING", "yes"}}));
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "on, off, or a list of: part, cold",
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "on, off, or a list of: part, cold, used",
                       error_of({{"STAGECRAFT_TIMING", "part,on"}}));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "all, none, or bank_conflicts",
                       error_of({{"STAGECRAFT_COUNTERS", "registers"}}));

@@ -22,8 +22,9 @@ class LaunchRecorderTest : public machine::KernelTest {
   }
 
   /// @param part  only the clusters that the recording needs run.
+  /// @param most_of_cluster  what may be recorded of one.
   timing::LaunchTrace run(const std::string& body, uint32_t blocks = 1, uint64_t seed = 0, uint64_t resident = 0,
-                          bool part = false) {
+                          bool part = false, uint64_t most_of_cluster = ~uint64_t{0}) {
     machine::Kernel& kernel =
         compile_body(body, ".shared .align 128 .b8 tile[8192];\n.shared .align 8 .b64 full[4];\n");
     machine::LaunchRequest request;
@@ -35,6 +36,7 @@ class LaunchRecorderTest : public machine::KernelTest {
     const uint64_t out = allocate<uint32_t>(4096);
     std::memcpy(request.parameters.data(), &out, sizeof out);
     LaunchRecording recording(resident);
+    recording.limit_cluster(most_of_cluster);
     machine::Division divided;
     divided.observers = [&recording] {
       std::vector<std::unique_ptr<machine::Observer>> own;
@@ -364,6 +366,41 @@ TEST_F(LaunchRecorderTest, OfALargeLaunchTheFirstBlocksAreRecorded) {
   EXPECT_EQ(some.clusters.back().number, 31u);
   EXPECT_NEAR(some.extrapolation, 60 / 32., 1e-9);
   EXPECT_EQ(some.described_part, 1);
+}
+
+TEST_F(LaunchRecorderTest, OfLongLoopsStretchesAreRecorded) {
+  // 4096 loads of each warp before a barrier, and as many after it.
+  const std::string loop = R"(mov.u32 %r1, 0;
+    NAME: and.b32 %r2, %r1, 31;
+    mul.wide.u32 %rd0, %r2, 128;
+    add.u64 %rd0, %out, %rd0;
+    ld.global.u32 %r3, [%rd0];
+    add.u32 %r1, %r1, 1;
+    setp.lt.u32 %p0, %r1, 4096;
+    @%p0 bra NAME;
+)";
+  const auto named = [&](const char* name) {
+    std::string text = loop;
+    for (size_t at; (at = text.find("NAME")) != std::string::npos;) text.replace(at, 4, name);
+    return text;
+  };
+  const std::string body = named("FIRST") + "bar.sync 0;\n" + named("SECOND");
+  const timing::LaunchTrace whole = run(body, 2), thinned = run(body, 2, 0, 2, false, 16'384);
+  EXPECT_FALSE(whole.thinned);
+  ASSERT_TRUE(thinned.thinned);
+  EXPECT_LT(thinned.described_part, 0.3);
+  for (const timing::ClusterTrace& cluster : thinned.clusters) {
+    for (const auto& steps : cluster.shape->warps) {
+      EXPECT_EQ(count(steps, StepKind::wait), 1u);
+      const auto wait =
+          std::find_if(steps.begin(), steps.end(), [](const auto& step) { return step.kind == StepKind::wait; });
+      const size_t before = count({steps.begin(), wait}, StepKind::access), all = count(steps, StepKind::access);
+      EXPECT_NEAR(static_cast<double>(before) / static_cast<double>(all), 0.5, 0.15);
+      EXPECT_NEAR(static_cast<double>(all) / 8192, thinned.described_part, 0.05);
+    }
+  }
+  const timing::ChipModel& chip = *timing::find_chip_model("H200");
+  EXPECT_EQ(timing::replay(thinned, chip).not_modelled, "");
 }
 
 TEST_F(LaunchRecorderTest, APartOfALargeLaunchIsTimedAsTheWhole) {

@@ -124,6 +124,8 @@ Timing read_timing(std::string_view text) {
       timing.part = true;
     } else if (name == "cold") {
       timing.cold = true;
+    } else if (name == "used") {
+      timing.used = true;
     } else {
       illegal(Setting::timing, name);
     }
