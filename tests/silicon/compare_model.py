@@ -17,7 +17,8 @@ import re
 import subprocess
 import sys
 
-PROGRAMS = ["plain_kernels", "parallel_patterns", "layers_and_sorts", "fractals_and_bodies", "rows_and_grids", "prices_and_rays"]
+PROGRAMS = ["plain_kernels", "parallel_patterns", "layers_and_sorts", "fractals_and_bodies", "rows_and_grids", "prices_and_rays",
+            "everyday_kernels", "tokens_and_images"]
 
 
 def measured_times(files: list[pathlib.Path]) -> dict[str, float]:
@@ -57,7 +58,7 @@ def main() -> int:
         "PLAIN_KERNELS_ONCE": "1",
         "STAGECRAFT_CHECKS": "none",
         "STAGECRAFT_DEVICE": "h200",
-        "STAGECRAFT_TIMING": "part,cold",
+        "STAGECRAFT_TIMING": "part,used",
     }
     errors = []
     for program in PROGRAMS:

@@ -157,7 +157,7 @@ ChipModel make_h200() {
   chip.l1_bytes_capacity = 192 << 10;  // `load latency, L1, 192 KiB` is the first that is longer
   // rows-and-pages, `loaded, 201028 bytes apart, 1 SMs of 32 warps, in L2`: 373.5 cycles for 32 loads of 32 lines each.
   chip.l1_lines = 32 * 32 / 373.5;
-  // rows-and-pages-ncu, `stream<float4, 0, 1>` of 24 to 128 MiB: DRAM gets 27.5 MB less than is written.
+  // everyday-ncu, `stream<float4, 0, 1>` of 24 to 128 MiB: DRAM gets 27.5 MB less than is written.
   chip.l2_written_most = 27.5e6;
   chip.l2_half_capacity = measured.l2_bytes / 2;  // `load latency, ring of 28 MiB` is the last that one half holds
   chip.l2_far_latency = 361;  // `load latency, ring of 48 MiB`: 510, of which half comes from there, and half from DRAM
@@ -191,8 +191,8 @@ ChipModel make_h200() {
   // Between what `DRAM copy, 2048 MiB, 1056 blocks` and plain-kernels, `copy by float4 of 64 MiB, rate` say: 3824 and
   // 4092 GB/s, where half of each would give 4490.
   chip.dram_turns = 0.12;
-  // rows-and-pages-ncu, one word each of 4 times 132 places 16 MiB apart takes 3.6 us more where no launch was there
-  // before, and of 4 places of one multiprocessor 0.4 us more.
+  // everyday-ncu-2, `first loads`: one word each of 4 times 132 places 16 MiB apart takes 3.6 us more where no launch
+  // was there before, and of 4 places of one multiprocessor 0.4 us more.
   chip.page_walk = 6.5;
   chip.page_walk_latency = 800;
   chip.load_bytes = 113;  // memory-load: `loads from L2 of 4 bytes a lane, lanes 32 bytes apart, 1 SM`

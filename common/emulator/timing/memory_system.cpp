@@ -124,9 +124,10 @@ MemorySystem::MemorySystem(const ChipModel& chip, double megahertz, const L2Cont
   }
 }
 
-L2Contents used_l2(const ChipModel& chip) {
+L2Contents used_l2(const ChipModel& chip, double written) {
   L2Contents used{CacheLines(chip.l2_half_capacity), CacheLines(chip.l2_half_capacity)};
-  for (CacheLines& half : used) half.fill_with_others(static_cast<uint64_t>(chip.l2_written_most / 2 / kSectorBytes));
+  const double bytes = std::min(chip.l2_written_most / 2, written * chip.l2_half_capacity);
+  for (CacheLines& half : used) half.fill_with_others(static_cast<uint64_t>(bytes / kSectorBytes));
   return used;
 }
 
@@ -198,16 +199,17 @@ double MemorySystem::read(double now, uint32_t multiprocessor, std::span<const L
     leaves = std::max(l2_.free_at() - cycles, path - path_cycles);
   }
   for (CacheLines& each : halves_) write_back(at, each);
-  double all = std::max(joined, at);
+  const double late = translated(now, lines) - now;
+  double all = std::max(joined, at + late);
   for (const auto& [request, line, found] : asked_) {
-    double arrives = std::max(at, *found.own);
+    double arrives = std::max(at + late, *found.own);
     if (found.home != nullptr && found.dram == 0) {
-      arrives = std::max(at, *found.home) + chip_.l2_far_latency - chip_.l2_latency;
+      arrives = std::max(at + late, *found.home) + chip_.l2_far_latency - chip_.l2_latency;
     }
     if (found.dram != 0) {
       const auto sectors = static_cast<uint32_t>(std::popcount(found.dram));
       const double filled = writes_.serve(at, sectors * double{kSectorBytes} / l2_write_bytes_);
-      arrives = std::max({arrives, use_bank(at, line, sectors, false) + dram_latency, filled + dram_latency});
+      arrives = std::max(arrives, std::max(use_bank(at, line, sectors, false), filled) + dram_latency + late);
       if (found.home != nullptr) *found.home = arrives;
     }
     *found.own = arrives;
@@ -215,7 +217,7 @@ double MemorySystem::read(double now, uint32_t multiprocessor, std::span<const L
     request->until_for_pair = std::min(leaves, now + chip_.join_while_waits) + chip_.join_window;
     all = std::max(all, arrives);
   }
-  return all + distance + (translated(now, lines) - now);
+  return all + distance;
 }
 
 double MemorySystem::update(double now, std::span<const LineRequest> lines, const Access& access, double dram_latency) {

@@ -57,8 +57,9 @@ class CacheLines {
 
 /// What the halves of L2 keep from one launch to the next.
 using L2Contents = std::array<CacheLines, 2>;
-/// L2 as a chip has it that does other work in between: full of what that has written.
-L2Contents used_l2(const ChipModel& chip);
+/// L2 full of what others have read and written. @param written  the part of its lines that was written, at most as
+/// much as may wait.
+L2Contents used_l2(const ChipModel& chip, double written);
 
 class MemorySystem {
  public:
@@ -82,7 +83,9 @@ class MemorySystem {
   /// When L2 will have done what it has been asked for.
   double l2_free_at() const { return std::max(l2_.free_at(), writes_.free_at()); }
 
-  double l2_busy() const { return std::max(l2_.busy(), writes_.busy()); }
+  double l2_busy() const { return l2_.busy(); }
+  /// Cycles that stores and what came from DRAM took to go into L2.
+  double writes_busy() const { return writes_.busy(); }
   /// Cycles that the paths from L2 to the groups of multiprocessors were busy, in the mean.
   double paths_busy() const;
   /// Cycles that DRAM would take for what it did at its full rate.
@@ -146,7 +149,7 @@ class MemorySystem {
   double bank_cycles_;                                          ///< of a line in a bank of DRAM
   double atomic_sector_cycles_, atomic_return_cycles_, atomic_same_cycles_, atomic_same_float_cycles_;
   /// When the addresses of the lines are translated. The first access to a page walks through tables in memory, and
-  /// walks wait for each other. Source: rows-and-pages-ncu: see chip_model.cpp.
+  /// walks wait for each other. Source: everyday-ncu-2, `first loads`.
   double translated(double now, std::span<const LineRequest> lines);
 
   L2Contents halves_;
@@ -156,7 +159,7 @@ class MemorySystem {
   Server walks_;
   uint64_t written_most_;  ///< sectors that were written, and wait in a half
   Server l2_;
-  /// What goes into L2: stores, and what comes from DRAM. Source: rows-and-pages-ncu, `stream`: a copy of 4 to 128 MiB
+  /// What goes into L2: stores, and what comes from DRAM. Source: everyday-ncu, `stream`: a copy of 4 to 128 MiB
   /// takes as long as a launch that reads as much and one that writes as much, less the launch.
   Server writes_;
   std::vector<Server> paths_;  ///< from L2 to each group of multiprocessors

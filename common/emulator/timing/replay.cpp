@@ -631,7 +631,7 @@ class Replay {
         result_.tensor_busy += part.products() * kPartOfWarpProduct / kSubPartitions;
       }
     }
-    result_.l2_busy = memory_.l2_busy();
+    result_.l2_busy = std::max(memory_.l2_busy(), memory_.writes_busy());
     result_.paths_busy = memory_.paths_busy();
     result_.dram_busy = memory_.dram_busy();
     result_.l2_bytes = memory_.l2_bytes_moved();
@@ -736,6 +736,21 @@ Result replay(const LaunchTrace& trace, const ChipModel& chip, std::optional<L2C
   l2 = std::move(burst.l2);
   if (trace.thinned) l2.reset();
   return std::move(result);
+}
+
+L2Contents used_l2(const LaunchTrace& trace, const ChipModel& chip) {
+  double read = 0, written = 0;
+  for (const ClusterTrace& cluster : trace.clusters) {
+    for (const Access& access : cluster.shape->accesses) {
+      if (!access.shared) (access.store || access.atomic ? written : read) += access.sectors * double{kSectorBytes};
+    }
+    for (const Operation& operation : cluster.shape->operations) {
+      if (operation.engine == Engine::copy_out) written += static_cast<double>(operation.bytes);
+      if (operation.engine == Engine::copy_in) read += static_cast<double>(operation.bytes);
+    }
+  }
+  // Half of what is read is in both halves.
+  return used_l2(chip, written / std::max(written + 1.5 * read, 1.));
 }
 
 Result replay(const LaunchTrace& trace, const ChipModel& chip) {

@@ -16,5 +16,7 @@ namespace stagecraft::emulator::timing {
 Result replay(const LaunchTrace& trace, const ChipModel& chip, std::optional<L2Contents>& l2);
 /// The same for a launch that finds nothing there.
 Result replay(const LaunchTrace& trace, const ChipModel& chip);
+/// L2 as a launch finds it that comes after many of its kind on operands of their own.
+L2Contents used_l2(const LaunchTrace& trace, const ChipModel& chip);
 
 }  // namespace stagecraft::emulator::timing

@@ -40,7 +40,7 @@ void Recording::tell_time(Reporter& reporter, const machine::Architecture& archi
   trace.order = order_;
   trace.blocks_per_multiprocessor = std::max(blocks, 1u);
   if (settings_.timing.cold) l2.reset();
-  if (settings_.timing.used) l2 = timing::used_l2(*chip);
+  if (settings_.timing.used) l2 = timing::used_l2(trace, *chip);
   const timing::Result result = timing::replay(trace, *chip, l2);
   const auto source = [&](uint32_t pc) { return kernel.describe_source(pc); };
   reporter.tell(timing::text_of(result, *chip, kernel.display_name, source),

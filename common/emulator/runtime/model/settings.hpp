@@ -34,7 +34,7 @@ struct Timing {
   bool on = false;
   bool part = false;  ///< of a large launch, only the blocks that the model replays run
   bool cold = false;  ///< no launch finds in L2 what others have left there
-  bool used = false;  ///< each launch finds L2 full of what others have written
+  bool used = false;  ///< each launch finds L2 as many of its kind on other operands leave it
 
   bool operator==(const Timing&) const = default;
 };
