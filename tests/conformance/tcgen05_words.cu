@@ -128,9 +128,14 @@ using Launch = void (*)(const Operands& operands, uint32_t* out);
 
 template <cuda::ptx::dot_kind Kind, int ScaleVec, int CtaGroup>
 void launch(const Operands& operands, uint32_t* out) {
-  cudaLaunchAttribute cluster{.id = cudaLaunchAttributeClusterDimension};
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim = {CtaGroup, 1, 1};
-  const cudaLaunchConfig_t config{.gridDim = CtaGroup, .blockDim = kThreads, .attrs = &cluster, .numAttrs = 1};
+  cudaLaunchConfig_t config{};
+  config.gridDim = CtaGroup;
+  config.blockDim = kThreads;
+  config.attrs = &cluster;
+  config.numAttrs = 1;
   check(cudaLaunchKernelEx(&config, multiply<Kind, ScaleVec, CtaGroup>, operands, out), "launch multiply");
 }
 
