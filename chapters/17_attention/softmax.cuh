@@ -3,8 +3,8 @@
 
 #include <cmath>
 #include <cstdint>
-#include <exponential.cuh>
 
+#include "stagecraft/attention/exponential.hpp"
 #include "stagecraft/packed_elements.hpp"
 #include "stagecraft/tmem_operand.hpp"
 

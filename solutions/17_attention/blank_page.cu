@@ -5,11 +5,11 @@
 #include <cmath>
 #include <cstdint>
 #include <cuda/ptx>
-#include <exponential.cuh>
 #include <problem.cuh>
 
 #include "harness/cuda_error.hpp"
 #include "normalisers.hpp"
+#include "stagecraft/attention/exponential.hpp"
 #include "stagecraft/mma.hpp"
 #include "stagecraft/role_pipeline.hpp"
 #include "stagecraft/tile_batch.hpp"

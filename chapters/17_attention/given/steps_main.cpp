@@ -67,7 +67,7 @@ bool run_and_verify(AttentionStep step, int queries, int keys, int heads, bool c
                              .window_right = causal ? 0 : -1};
   AttentionPrecision precision = precision_of_attention<Element>();
   const bool has_polynomials = step == AttentionStep::polynomials || step == AttentionStep::persistent;
-  if (has_polynomials) precision.exponential = 1e-4;  // that of the polynomial: exponential.cuh
+  if (has_polynomials) precision.exponential = 1e-4;  // that of the polynomial: exponential.hpp
   const AttentionReference reference =
       reference_attention(batch, as_floats(q), as_floats(k), as_floats(v), {}, precision);
   const std::vector<Element> got = outputs.to_host();

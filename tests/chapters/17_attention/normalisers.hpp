@@ -10,7 +10,7 @@ inline constexpr int kStateDim = 128;  ///< elements of a token's state, and of 
 /// its softmax.
 ///
 /// A block has 256 tokens, two tiles of 128, each with a warpgroup of its own; a warp loads, a warp multiplies.
-/// Everything of problem.cuh and exponential.cuh may be used: AttentionTiles<__nv_bfloat16, kStateDim> has the types of
+/// Everything of problem.cuh and exponential.hpp may be used: AttentionTiles<__nv_bfloat16, kStateDim> has the types of
 /// both operands.
 /// @param states  tokens x 128.
 /// @param words   count x 128.
