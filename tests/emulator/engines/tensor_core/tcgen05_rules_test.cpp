@@ -67,6 +67,7 @@ FloatFormat float_format(ElementFormat format) {
 
 /// The whole units of 2^quantum in significand * 2^exponent.
 int64_t units(int64_t significand, int exponent, int quantum) {
+  if (significand == 0) return 0;  // no zero has aligned the others: it may be any distance above them
   const int shift = exponent - quantum;
   if (shift >= 0) return significand << shift;
   if (shift < -62) return 0;
