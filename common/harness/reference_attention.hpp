@@ -180,6 +180,17 @@ struct RandomAttention {
 /// @param value_dim  elements of a row of V.
 RandomAttention draw_attention(uint64_t seed, int head_dim, int value_dim, const AttentionLimits& limits = {});
 
+/// The values in the type of a kernel's operands, and in their place what the kernel reads them as.
+template <typename Element>
+std::vector<Element> rounded(std::vector<float>& values) {
+  std::vector<Element> elements(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    elements[i] = Element(values[i]);
+    values[i] = static_cast<float>(elements[i]);
+  }
+  return elements;
+}
+
 /// Random operands for a batch, of which everything else has been chosen.
 RandomAttention with_random_operands(AttentionBatch batch, bool has_sinks, uint64_t seed);
 

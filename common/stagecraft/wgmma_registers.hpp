@@ -2,29 +2,15 @@
 // second product of attention is one.
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <concepts>
 #include <cstdint>
 
+#include "stagecraft/packed_elements.hpp"
 #include "stagecraft/ptx_sm90.hpp"
 #include "stagecraft/tile.hpp"
 #include "stagecraft/wgmma.hpp"
 
 namespace stagecraft {
-
-/// Two sums rounded to 16 bits, the first in the lower half.
-template <typename Element>
-__device__ __forceinline__ uint32_t round_pair(float first, float second) {
-  if constexpr (std::same_as<Element, __half>) {
-    const __half2 pair = __floats2half2_rn(first, second);
-    return reinterpret_cast<const uint32_t&>(pair);
-  } else {
-    const __nv_bfloat162 pair = __floats2bfloat162_rn(first, second);
-    return reinterpret_cast<const uint32_t&>(pair);
-  }
-}
 
 /// 64 x K elements of 16 bits in the registers of a warpgroup, as operand A.
 template <typename Element, int K>
@@ -33,13 +19,11 @@ struct WarpgroupOperand {
 
   uint32_t of[K / 16][4];  ///< `of[i]`: the calling thread's part of columns 16i to 16i + 15
 
-  //! [round]
   /// Rounds the sums of another product: what was along N there is along K here, in the same threads.
   __device__ __forceinline__ void round(const WarpgroupSums<Element, 64, K>& sums) {
 #pragma unroll
-    for (int i = 0; i < K / 4; ++i) of[i / 4][i % 4] = round_pair<Element>(sums.of[0][2 * i], sums.of[0][2 * i + 1]);
+    for (int i = 0; i < K / 4; ++i) of[i / 4][i % 4] = pack_pair<Element>(sums.of[0][2 * i], sums.of[0][2 * i + 1]);
   }
-  //! [round]
 };
 
 /// The descriptor by which `wgmma` finds a tile that is contiguous along N, with 128-byte swizzle.

@@ -36,9 +36,9 @@ __global__ void __launch_bounds__(kCombineWarps* kWarpSize) combine(const __grid
   const float own = split < problem.splits ? problem.partial.logsumexps[row * problem.splits + split] : -INFINITY;
   const float largest = warp_maximum(own);
   if (largest != -INFINITY) {  // else no split has a key, and infinity minus infinity has no value
-    const float weight = exp2_of(own - largest);
+    const float weight = exp2_by_unit(own - largest);
     logsumexp = largest + __log2f(warp_sum(weight));
-    const float share = exp2_of(own - logsumexp);
+    const float share = exp2_by_unit(own - logsumexp);
 #pragma unroll 4
     for (int other = 0; other < problem.splits; ++other) {
       const float of_other = __shfl_sync(0xffffffff, share, other);

@@ -84,8 +84,8 @@ struct OnlineSoftmax {
     for (int row = 0; row < kPackedRows; ++row) {
       const float now = fmaxf(maximum[row], largest[row]);
       const float used = now == -INFINITY ? 0 : now;  // no key is visible yet: infinity minus infinity has no value
-      factors[row] = exp2_of(maximum[row] - used);
-      scores[row] = exp2_of(scores[row] - used + kShift);
+      factors[row] = exp2_by_unit(maximum[row] - used);
+      scores[row] = exp2_by_unit(scores[row] - used + kShift);
       sum[row] = sum[row] * factors[row] + scores[row];
       maximum[row] = now;
     }

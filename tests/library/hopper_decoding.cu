@@ -1,6 +1,7 @@
 // Decoding on Hopper against the reference in double: caches with and without pages, any lengths, edges.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -20,21 +21,12 @@ namespace {
 
 using harness::DeviceBuffer;
 
-template <typename T>
-std::vector<T> rounded(std::span<const float> values) {
-  return {values.begin(), values.end()};
-}
-template <typename T>
-std::vector<float> widened(std::span<const T> values) {
-  return {values.begin(), values.end()};
-}
-
 /// Decodes on the device, and compares with the reference. The cache is in pages, those of a sequence in any order;
 /// where each sequence has one page, the kernel gets no table.
 template <typename T>
 void expect_right(harness::RandomAttention problem) {
   harness::AttentionBatch& batch = problem.batch;
-  const auto q = rounded<T>(problem.q), k = rounded<T>(problem.k), v = rounded<T>(problem.v);
+  const auto q = harness::rounded<T>(problem.q), k = harness::rounded<T>(problem.k), v = harness::rounded<T>(problem.v);
   const bool has_table = batch.pages_of_sequence > 1;
   const DeviceBuffer<T> queries(std::span<const T>(q), "queries"), keys(std::span<const T>(k), "keys"),
       values(std::span<const T>(v), "values");
@@ -68,8 +60,8 @@ void expect_right(harness::RandomAttention problem) {
   decode(nullptr);
   harness::check(cudaDeviceSynchronize(), "decode");
 
-  const auto reference = harness::reference_attention(batch, widened<T>(q), widened<T>(k), widened<T>(v), {},
-                                                      harness::precision_of_attention<T>());
+  const auto reference =
+      harness::reference_attention(batch, problem.q, problem.k, problem.v, {}, harness::precision_of_attention<T>());
   const auto found = harness::wide_all<T>(out.to_host());
   auto logarithms = logsumexp.to_host();
   std::vector<double> by_head(logarithms.size());  // the reference has [heads][queries]

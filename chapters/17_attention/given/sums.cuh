@@ -1,8 +1,10 @@
-// What threads do with O, a tile's sums in tensor memory: multiply its rows by factors, and round and write them out.
+// What threads do with O, a tile's sums in tensor memory: multiply its rows by factors, which the library has, and
+// round and write them out.
 #pragma once
 
 #include <cstdint>
 
+#include "stagecraft/attention/row_sums.hpp"  // rescale()
 #include "stagecraft/packed_elements.hpp"
 #include "stagecraft/tensor_memory.hpp"
 
@@ -10,27 +12,6 @@ namespace stagecraft {
 
 /// Columns of O that a thread has in registers at a time.
 inline constexpr int kColumnsAtOnce = 32;
-
-//! [rescale]
-/// Multiplies each row of a tile's sums by a factor, the calling thread's by its own.
-///
-/// Called by a whole converged warp, of whose lanes each has a row; the sums are there when it returns. Nothing is
-/// loaded where no row of the warp changes.
-template <typename Sums>
-__device__ __forceinline__ void rescale(const Sums& sums, uint32_t warp, float factor) {
-  if (!__any_sync(0xffffffff, factor != 1)) return;
-#pragma unroll
-  for (int column = 0; column < Sums::columns; column += kColumnsAtOnce) {
-    float values[kColumnsAtOnce];
-    sums.load(values, warp, column);
-    uint32_t words[kColumnsAtOnce];
-#pragma unroll
-    for (int i = 0; i < kColumnsAtOnce; ++i) words[i] = __float_as_uint(values[i] * factor);
-    store_tmem(sums.part_of_warp(warp, column), words);
-  }
-  wait_for_tmem_stores();
-}
-//! [rescale]
 
 //! [write]
 /// Multiplies the calling thread's row of a tile's sums by a factor, rounds it, and writes it to a tile in shared

@@ -27,17 +27,6 @@ using namespace stagecraft::harness;
 constexpr int kHeads = 64, kKeyHeads = 8;
 constexpr double kTerabytes = 8;  // per second: DRAM of a B200
 
-/// What the kernel reads a value as, in type `Element`.
-template <typename Element>
-std::vector<Element> rounded(std::vector<float>& values) {
-  std::vector<Element> elements(values.size());
-  for (size_t i = 0; i < values.size(); ++i) {
-    elements[i] = Element(values[i]);
-    values[i] = static_cast<float>(elements[i]);
-  }
-  return elements;
-}
-
 template <typename Element>
 void decode_batch(int sequences, int keys, const DecodingOptions& options) {
   AttentionBatch batch{.query_heads = kHeads,

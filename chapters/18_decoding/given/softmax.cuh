@@ -5,6 +5,7 @@
 #include <cmath>
 #include <problem.cuh>
 
+#include "stagecraft/attention/exponential.hpp"
 #include "stagecraft/packed_elements.hpp"
 
 namespace stagecraft {
@@ -34,13 +35,6 @@ __device__ __forceinline__ float warp_sum(float value) {
     value += __shfl_xor_sync(0xffffffff, value, distance);
   }
   return value;
-}
-
-/// 2 to the power of `exponent`; 0 for -infinity.
-__device__ __forceinline__ float exp2_of(float exponent) {
-  float power;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(exponent));
-  return power;
 }
 
 namespace detail {

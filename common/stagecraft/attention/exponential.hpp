@@ -14,6 +14,7 @@ __device__ __forceinline__ float exp2_by_unit(float x) {
   return result;
 }
 
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 1000  // others have no instructions for pairs of floats
 //! [polynomial]
 /// 2^x of two values without the special function unit, with a relative error of at most 8.6e-5: less than a rounding
 /// to 16 bits adds. x is at most 127; below -127 the result is 0. A NaN is lost.
@@ -33,6 +34,7 @@ __device__ __forceinline__ float2 exp2_by_polynomial(float2 x) {
           __uint_as_float(__float_as_uint(p.y) + (__float_as_uint(whole.y) << 23))};
 }
 //! [polynomial]
+#endif
 
 /// tanh(x), with an absolute error below 2^-20, of which the approximation by the hardware has 2^-11.
 ///

@@ -201,7 +201,7 @@ __global__ void __launch_bounds__(kAttentionBlock, 1)
           for (int tile = 0; tile < kQueryTiles; ++tile) {
             const float factor = receive_factor(tile);
             auto stage = sums.consumer().consume();
-            rescale_rows(stage.accumulator(), warp, factor);
+            rescale(stage.accumulator(), warp, factor);
           }  // signals: the next product may be added
         }
 #pragma unroll

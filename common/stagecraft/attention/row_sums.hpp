@@ -13,7 +13,7 @@ namespace stagecraft {
 /// Called by a whole converged warp, of whose lanes each has a row; the sums are there when it returns. Nothing is
 /// loaded where no row of the warp changes.
 template <typename Sums>
-__device__ __forceinline__ void rescale_rows(const Sums& sums, uint32_t warp, float factor) {
+__device__ __forceinline__ void rescale(const Sums& sums, uint32_t warp, float factor) {
   constexpr int kAtOnce = 32;
   if (!__any_sync(0xffffffff, factor != 1)) return;
 #pragma unroll

@@ -40,8 +40,6 @@ struct DecodingProblem {
 
   /// Query heads that share a key head.
   __host__ __device__ int group() const { return heads / key_heads; }
-  /// Key heads of all sequences.
-  __host__ __device__ int items() const { return sequences * key_heads; }
   __device__ int length(int sequence) const { return lengths == nullptr ? longest : lengths[sequence]; }
 };
 
@@ -343,11 +341,10 @@ struct DecodingRows {
 #pragma unroll
     for (int sixteen = 0; sixteen < kKeys / 16; ++sixteen) {
       if (IsPartial && sixteen * 16 >= valid) continue;
-      using Pair = detail::PairConversion<Element>;
       const auto& left = scores[2 * sixteen];
       const auto& right = scores[2 * sixteen + 1];
-      const uint32_t weights[4] = {Pair::convert(left[0], left[1]), Pair::convert(left[2], left[3]),
-                                   Pair::convert(right[0], right[1]), Pair::convert(right[2], right[3])};
+      const uint32_t weights[4] = {pack_pair<Element>(left[0], left[1]), pack_pair<Element>(left[2], left[3]),
+                                   pack_pair<Element>(right[0], right[1]), pack_pair<Element>(right[2], right[3])};
       // Beyond the last key is what an earlier copy left, perhaps NaN, which a weight of 0 would not hide.
       const int key = sixteen * 16 + column;
       const auto kept = [&](uint32_t pair, int first) {
@@ -388,12 +385,11 @@ struct RowSums {
 template <FragmentElement Element, int HeadDim>
 __device__ __forceinline__ void store_result(const DecodingProblem<Element>& problem, int sequence, int head,
                                              int column, const RowSums& row) {
-  using Pair = detail::PairConversion<Element>;
   const int64_t at = int64_t{sequence} * problem.heads + head;
   const float inverse = row.total == 0 ? 0 : 1 / row.total;
   *reinterpret_cast<uint2*>(problem.out + at * HeadDim + column) = {
-      Pair::convert(row.sums.x * inverse, row.sums.y * inverse),
-      Pair::convert(row.sums.z * inverse, row.sums.w * inverse)};
+      pack_pair<Element>(row.sums.x * inverse, row.sums.y * inverse),
+      pack_pair<Element>(row.sums.z * inverse, row.sums.w * inverse)};
   if (column == 0 && problem.logsumexp != nullptr) {
     constexpr float kLn2 = 0.693147180559945309F;
     problem.logsumexp[at] = row.total == 0 ? -INFINITY : (row.maximum + log2f(row.total)) * kLn2;

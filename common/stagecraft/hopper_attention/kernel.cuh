@@ -86,7 +86,7 @@ __device__ __forceinline__ void store(const AttentionTwinProblem<Config>& proble
       for (int m = 0; m < 4; ++m) {
         const float first = output.of[0][32 * part + 8 * i + 2 * m],
                     second = output.of[0][32 * part + 8 * i + 2 * m + 1];
-        pair[m] = round_pair<typename T::Element>(first * inverse[m % 2], second * inverse[m % 2]);
+        pair[m] = pack_pair<typename T::Element>(first * inverse[m % 2], second * inverse[m % 2]);
         if (!sees[m % 2]) pair[m] = 0;  // even if a value is infinite
       }
       ptx::store_matrices(slab.shared_address() + T::Slab::offset_of(lane % 16, 16 * i + lane / 16 * 8), pair[0],

@@ -6,16 +6,10 @@
 #include <cmath>
 #include <cstdint>
 
+#include "stagecraft/attention/exponential.hpp"
 #include "stagecraft/wgmma.hpp"
 
 namespace stagecraft {
-
-/// 2 to the power of x, by the special function unit. Source: PTX ISA, "ex2".
-__device__ __forceinline__ float exp2_approximately(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
 
 /// The running maximum and sum of two rows, of which the four lanes of a quad have a quarter each: sums 4i + 2j and
 /// 4i + 2j + 1 of a WarpgroupSums are of row j.
@@ -59,7 +53,7 @@ class RowSoftmax {
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
         const float newest = fmaxf(used_[j], highest[j]);
-        factor_[j] = exp2_approximately(used_[j] - (newest == -INFINITY ? 0 : newest));
+        factor_[j] = exp2_by_unit(used_[j] - (newest == -INFINITY ? 0 : newest));
         used_[j] = newest;
         sum_[j] *= factor_[j];
       }
@@ -72,7 +66,7 @@ class RowSoftmax {
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
           float& weight = s[i + 2 * j + h];
-          weight = exp2_approximately(fmaf(weight, scale_log2, -subtracted));
+          weight = exp2_by_unit(fmaf(weight, scale_log2, -subtracted));
           sum_[j] += weight;
         }
       }

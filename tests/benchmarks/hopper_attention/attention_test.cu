@@ -31,14 +31,6 @@ struct Case {
   int blocks = 2;
 };
 
-template <typename Element>
-std::vector<Element> rounded(std::vector<float>& values) {
-  std::vector<Element> result(values.size());
-  std::ranges::transform(values, result.begin(), [](float value) { return Element(value); });
-  std::ranges::transform(result, values.begin(), [](Element value) { return static_cast<float>(value); });
-  return result;
-}
-
 AttentionRows rows_of(void* data, int tokens, int heads, int head_dim) {
   const int64_t row = int64_t{heads} * head_dim;
   return {.data = data, .token_stride = row, .head_stride = head_dim, .sequence_stride = tokens * row};
