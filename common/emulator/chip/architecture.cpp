@@ -1,7 +1,9 @@
 #include "emulator/chip/architecture.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <utility>
 
 namespace stagecraft::emulator::machine {
 
@@ -50,6 +52,48 @@ Architecture make_h200() {
   return chip;
 }
 
+/// What chips of compute capability 12.x have in common.
+Architecture make_consumer_blackwell() {
+  Architecture chip = make_b200();
+  chip.major = 12;
+  chip.shared_per_multiprocessor = 100 * 1024;
+  chip.shared_per_block_optin = 99 * 1024;
+  chip.threads_per_multiprocessor = 1536;
+  chip.blocks_per_multiprocessor = 24;
+  chip.cluster_blocks_nonportable = 8;
+  chip.tensor_memory_columns = 0;
+  return chip;
+}
+
+// Multiprocessors, clocks, memory and L2: NVIDIA RTX Blackwell GPU Architecture, appendix A.
+Architecture make_rtx5090() {
+  Architecture chip = make_consumer_blackwell();
+  chip.name = "NVIDIA GeForce RTX 5090 (emulated)";
+  chip.target = "sm_120a";
+  chip.minor = 0;
+  chip.multiprocessors = 170;
+  chip.clock_khz = 2'407'000;
+  chip.memory_clock_khz = 14'001'000;
+  chip.memory_bus_bits = 512;
+  chip.memory_bytes = uint64_t{32} << 30;
+  chip.l2_bytes = 96u << 20;
+  return chip;
+}
+
+Architecture make_spark() {
+  Architecture chip = make_consumer_blackwell();
+  chip.name = "NVIDIA GB10 (emulated)";
+  chip.target = "sm_121a";
+  chip.minor = 1;
+  chip.multiprocessors = 48;
+  chip.clock_khz = 2'418'000;
+  chip.memory_clock_khz = 4'266'000;
+  chip.memory_bus_bits = 256;
+  chip.memory_bytes = uint64_t{128} << 30;
+  chip.l2_bytes = 24u << 20;
+  return chip;
+}
+
 }  // namespace
 
 const Architecture& b200() {
@@ -62,15 +106,35 @@ const Architecture& h200() {
   return chip;
 }
 
+const Architecture& rtx5090() {
+  static const Architecture chip = make_rtx5090();
+  return chip;
+}
+
+const Architecture& spark() {
+  static const Architecture chip = make_spark();
+  return chip;
+}
+
+namespace {
+
+using Chip = std::pair<std::string_view, const Architecture& (*)()>;
+constexpr std::array<Chip, 4> kChips{{{"b200", b200}, {"h200", h200}, {"rtx5090", rtx5090}, {"spark", spark}}};
+
+}  // namespace
+
 const Architecture* find_architecture(std::string_view name) {
   std::string lower(name);
   std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  if (lower == "b200") return &b200();
-  if (lower == "h200") return &h200();
-  return nullptr;
+  const auto* found = std::find_if(kChips.begin(), kChips.end(), [&](const Chip& chip) { return chip.first == lower; });
+  return found == kChips.end() ? nullptr : &found->second();
 }
 
-std::vector<std::string> architecture_names() { return {"b200", "h200"}; }
+std::vector<std::string> architecture_names() {
+  std::vector<std::string> names;
+  for (const Chip& chip : kChips) names.emplace_back(chip.first);
+  return names;
+}
 
 const Latencies& latencies_of(const Architecture& architecture) {
   static const Latencies blackwell, hopper{.mma_macs_per_cycle = 2048};

@@ -24,7 +24,7 @@ struct Architecture {
   uint32_t l2_bytes = 0;
   uint32_t shared_per_multiprocessor = 0;
   uint32_t shared_per_block = 0;        ///< without opting in: 48 KiB
-  uint32_t shared_per_block_optin = 0;  ///< 227 KiB
+  uint32_t shared_per_block_optin = 0;  ///< 227 KiB, or 99
   uint32_t registers_per_multiprocessor = 0;
   uint32_t threads_per_multiprocessor = 0;
   uint32_t blocks_per_multiprocessor = 0;
@@ -53,8 +53,12 @@ struct Latencies {
 
 const Architecture& b200();
 const Architecture& h200();
-/// `"b200"` or `"h200"`, in any case; null for another name.
+const Architecture& rtx5090();
+/// The GB10 of a DGX Spark.
+const Architecture& spark();
+/// The chip of one of `architecture_names()`, in any case; null for another name.
 const Architecture* find_architecture(std::string_view name);
+/// `"b200"`, which is the default, and the others in the order in which they are offered.
 std::vector<std::string> architecture_names();
 const Latencies& latencies_of(const Architecture& architecture);
 

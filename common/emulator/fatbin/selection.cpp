@@ -64,17 +64,22 @@ std::vector<Target> ptx_targets(const std::vector<Entry>& entries) {
 }
 
 const machine::Architecture& choose_chip(std::span<const std::vector<Target>> images) {
-  const machine::Architecture &b200 = machine::b200(), &h200 = machine::h200();
-  bool is_for_hopper = false;
+  const machine::Architecture& b200 = machine::b200();
+  const auto any_runs_on = [](const std::vector<Target>& targets, const machine::Architecture& chip) {
+    return std::any_of(targets.begin(), targets.end(), [&](const Target& target) { return runs_on(target, chip); });
+  };
+  const machine::Architecture* other = nullptr;
   for (const std::vector<Target>& targets : images) {
-    const bool on_b200 =
-        std::any_of(targets.begin(), targets.end(), [&](const Target& target) { return runs_on(target, b200); });
     for (const Target& target : targets) {
-      if (runs_on(target, b200) && !runs_on(target, h200)) return b200;
-      is_for_hopper |= !on_b200 && runs_on(target, h200);
+      if (runs_on(target, b200) && !runs_on(target, machine::h200())) return b200;
+    }
+    if (other != nullptr || any_runs_on(targets, b200)) continue;
+    for (const std::string& name : machine::architecture_names()) {
+      const machine::Architecture& chip = *machine::find_architecture(name);
+      if (other == nullptr && any_runs_on(targets, chip)) other = &chip;
     }
   }
-  return is_for_hopper ? h200 : b200;
+  return other == nullptr ? b200 : *other;
 }
 
 std::string advise_other_chip(std::span<const Target> targets, const machine::Architecture& architecture) {
