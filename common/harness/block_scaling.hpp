@@ -161,15 +161,21 @@ BlockwiseMatrix quantise_blockwise(std::span<const float> matrix, size_t rows, s
 }
 
 /// Random numbers of very different size, as weights and activations are: uniform within [-1, 1) times a power of two
-/// from 2^-6 to 2^6, which changes with the row and every 16 columns. A scale factor that is taken from another block
-/// or another row is nearly always another one.
+/// from 2^-6 to 2^6, which changes with the row and every 16 columns, and times a number from 1/4 to 1, which changes
+/// every 128 rows and columns: so large a block has some of the largest power nearly always. A scale factor that is
+/// taken from another block or another row is nearly always another one.
 inline std::vector<float> random_uneven_values(size_t rows, size_t columns, uint64_t seed) {
+  constexpr size_t kTile = 128;
   Random random(seed);
+  const size_t tiles_in_row = (columns + kTile - 1) / kTile;
+  std::vector<float> tile_sizes((rows + kTile - 1) / kTile * tiles_in_row);
+  for (float& size : tile_sizes) size = 0.625f + 0.375f * random.uniform();
   std::vector<float> values(rows * columns);
   int exponent = 0;
   for (size_t i = 0; i < values.size(); ++i) {
-    if (i % columns % 16 == 0) exponent = static_cast<int>(random.bits() % 13) - 6;
-    values[i] = std::ldexp(random.uniform(), exponent);
+    const size_t row = i / columns, column = i % columns;
+    if (column % 16 == 0) exponent = static_cast<int>(random.bits() % 13) - 6;
+    values[i] = tile_sizes[row / kTile * tiles_in_row + column / kTile] * std::ldexp(random.uniform(), exponent);
   }
   return values;
 }
