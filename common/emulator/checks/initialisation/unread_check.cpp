@@ -156,6 +156,12 @@ void UnreadCheck::operate(const ClusterRecord& cluster, State& state, uint32_t r
   for (const TensorRange& range : operation.tensor_reads) read(state, rank, range);
   const Place place = operation.product.m != 0 ? Place::product : Place::tensor;
   for (const TensorRange& range : operation.tensor_writes) {
+    if (operation.accumulates && unread_tensor_ != 0) {
+      // What threads have stored goes into the sum.
+      for_each_cell(state, rank, range, [&](Owner& owner) {
+        if (owner != 0 && sources_[owner - 1].place == Place::tensor) mark_read(owner);
+      });
+    }
     write(state, rank, range, source(cluster, place, operation.fragment->pc, range.column));
   }
 }

@@ -48,6 +48,11 @@ std::string RaceCause::operand_elsewhere(const Operation& product, const Operati
   const auto& waits = order_.warp(product.warp).waits;
   const bool may_wait_be_missing = copy != nullptr && start == copy->begin && waits.find(copy->barrier) == waits.end();
   if (may_wait_be_missing && (!is_other_there || !is_a_tile_left)) return {};
+  // One that stays for several rounds of another ring has been waited for before them, and was released too early.
+  if (copy != nullptr && start == copy->begin && waits.find(copy->barrier) != waits.end() &&
+      variable_of(cluster_, order_.barrier(copy->barrier)) != variable_of(cluster_, order_.barrier(awaited.barrier))) {
+    return {};
+  }
   // A and B may have barriers of their own.
   for (const auto& [index, wait] : waits) {
     if (wait.phases == 0 || index == awaited.barrier || !order_.barrier(index).is_for_copies) continue;

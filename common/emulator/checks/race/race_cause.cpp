@@ -342,7 +342,14 @@ std::string RaceCause::with_copy(const PastAccess& thread, const Operation& copy
         "nothing makes the {} wait for the copy: the last wait{} for {} was for phase {}, and the copy comes after it",
         access, line(wait->pc), barrier_name, wait->phases - 1);
   }
-  if (issue_known || (found == warp.waits.end() && !knows_a_phase && !thread.writes())) {
+  const bool waits_for_nothing = found == warp.waits.end() && !knows_a_phase;
+  if (copy_first && !issue_known && waits_for_nothing && thread.writes() && !releases_to(thread, copy)) {
+    return fmt::format(
+        "nothing makes the write wait for the copy: {} completes a phase when its bytes have come, and a thread that "
+        "changes them must wait for it before; or, where only copies are to write there, do two buffers overlap?",
+        barrier_name);
+  }
+  if (issue_known || (waits_for_nothing && !thread.writes())) {
     const auto [last_barrier, last] = waits_.last_wait_of(side_of(thread));
     const auto [last_copy_barrier, last_copy] = waits_.last_wait_for_copies(side_of(thread));
     std::string before;

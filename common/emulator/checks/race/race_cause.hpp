@@ -67,6 +67,10 @@ class RaceCause {
   /// @param since   number of arrivals that do not count, because they came before
   std::string in_arrivals(const PastAccess& access, uint32_t other_warp, const VectorClock* known,
                           const Operation* copy, uint64_t since) const;
+  /// Whether the warp of the access has arrived at a barrier that the warp of the copy waits for.
+  bool releases_to(const PastAccess& thread, const Operation& copy) const;
+  /// Whether the last write of the bytes is by the same warp and line as this one, and not after that time.
+  bool had_written(const PastAccess& access, Time until) const;
   /// Where the thread released the slot of the copy in an earlier round, and has waited for another since; empty: not.
   std::string in_waits_for_another(const PastAccess& access, const Operation& copy, const ArrivalNote& arrival) const;
   /// Where the first thread has arrived, after its access, at a barrier that the second has never waited for; empty:

@@ -2,6 +2,8 @@
 // race.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "emulator/checks/ordering/wording.hpp"
 #include "emulator/checks/race/race_cause.hpp"
 #include "emulator/checks/reporting/report.hpp"
@@ -35,6 +37,7 @@ std::string RaceCause::in_arrivals(const PastAccess& access, uint32_t other_warp
             verb, arrival, name(order_.barrier(copy->barrier)));
       }
       if (copy == nullptr && access.writes()) {
+        if (had_written(access, note.time)) continue;  // it signals the bytes of the write before
         return fmt::format(
             "the {} comes before this write, and so signals bytes that are not written yet: arrive after the last "
             "write",
@@ -55,6 +58,23 @@ std::string RaceCause::in_arrivals(const PastAccess& access, uint32_t other_warp
     break;
   }
   return {};
+}
+
+bool RaceCause::releases_to(const PastAccess& thread, const Operation& copy) const {
+  const SmallMap<WaitNote>& waits = order_.warp(copy.warp).waits;
+  const auto& arrivals = order_.warp(thread.agent).arrivals;
+  return std::any_of(arrivals.begin(), arrivals.end(),
+                     [&](const ArrivalNote& note) { return waits.find(note.barrier) != waits.end(); });
+}
+
+bool RaceCause::had_written(const PastAccess& access, Time until) const {
+  bool found = false;
+  cluster_.memory[address_ >> machine::kSharedRankShift].for_each_write(
+      address_ & machine::kSharedOffsetMask, 1, [&](const PastAccess& write, uint32_t) {
+        found = found || (!write.is_asynchronous() && write.agent == access.agent && write.time <= until &&
+                          line(write.pc()) == line(access.pc()));
+      });
+  return found;
 }
 
 std::string RaceCause::in_waits_for_another(const PastAccess& access, const Operation& copy,

@@ -211,8 +211,16 @@ std::string cause_of(FindingLog& findings, const ClusterRecord& cluster, const T
   if (before.kind == TensorAccessKind::operation && now.kind != TensorAccessKind::operation) {
     if (before.known != nullptr) {
       if (const std::string arrival = early_arrival(cluster, now, *before.known); !arrival.empty()) {
-        return fmt::format("the accumulator is released before this {}, by the {}: arrive after tcgen05.wait::ld",
-                           now.writes ? "store" : "load", arrival);
+        if (!now.writes) {
+          return fmt::format("the accumulator is released before this load, by the {}: arrive after tcgen05.wait::ld",
+                             arrival);
+        }
+        const std::string product = side_of(cluster, before).what;
+        return fmt::format(
+            "the {0} was let begin by the {1}, which speaks only for what was stored before it: arrive after this "
+            "store and its tcgen05.wait::st, or, where another arrival follows that, let the thread that issues the "
+            "{0} wait for it",
+            product, arrival);
       }
     }
     const ConflictSide first = side_of(cluster, before), second = side_of(cluster, now);

@@ -54,5 +54,21 @@ TEST_F(UnreadTest, JudgesAnAccumulatorByItsLoads) {
   EXPECT_NE(result.unread.front().find("writes to columns 0 to 7 of tensor memory"), std::string::npos);
 }
 
+TEST_F(UnreadTest, AProductThatAddsReadsWhatWasStored) {
+  const auto product = [](bool adds) {
+    return start(1, 1) +
+           "shl.b32 %r3, %warp, 21; add.u32 %r3, %r3, %r15; tcgen05.st.sync.aligned.32x32b.x8.b32 [%r3], {%f0, %f1, "
+           "%f2, %f3, %f4, %f5, %f6, %f7};\ntcgen05.wait::st.sync.aligned;\ntcgen05.fence::before_thread_sync;\n"
+           "bar.sync 0;\ntcgen05.fence::after_thread_sync;\n@!%first bra WAIT;\n" +
+           descriptors() + multiply(adds) + commit(0) + wait(0, 0, "WAIT") + "tcgen05.fence::after_thread_sync;\n" +
+           kLoad + kFree;
+  };
+  constexpr Shape kFourWarps{.threads = 128};
+  EXPECT_TRUE(run(product(true), kFourWarps).unread.empty());
+  const auto result = run(product(false), kFourWarps);
+  ASSERT_EQ(result.unread.size(), 1u);
+  EXPECT_NE(result.unread.front().find("what the tcgen05.st at f.cu:"), std::string::npos) << result.unread.front();
+}
+
 }  // namespace
 }  // namespace stagecraft::emulator::checks
