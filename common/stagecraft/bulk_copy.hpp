@@ -5,6 +5,7 @@
 #include <cuda/ptx>
 
 #include "stagecraft/mbarrier.hpp"
+#include "stagecraft/ptx.hpp"
 
 namespace stagecraft {
 
@@ -25,7 +26,7 @@ __device__ inline void copy_bulk(void* to, const void* from, uint32_t bytes, Mba
 /// Source: PTX ISA, "cp.async.bulk" (.multicast::cluster).
 __device__ inline void copy_bulk_to_blocks(void* to, const void* from, uint32_t bytes, MbarPtr barrier,
                                            uint16_t blocks) {
-  cuda::ptx::cp_async_bulk(cuda::ptx::space_cluster, cuda::ptx::space_global, to, from, bytes, barrier, blocks);
+  ptx::copy_bulk_to_blocks(to, from, bytes, barrier, blocks);
 }
 
 }  // namespace stagecraft

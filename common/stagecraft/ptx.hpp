@@ -1,4 +1,5 @@
-// Instructions that `cuda::ptx` of CUDA 13.0 does not wrap. All other PTX of this library comes from there.
+// Instructions that `cuda::ptx` of CUDA 13.0 does not wrap, for some chip or for all. All other PTX of this library
+// comes from there.
 #pragma once
 
 #include <cstdint>
@@ -155,6 +156,29 @@ __device__ inline void copy_tensor_to_blocks(void* to, const void* tensor_map, c
           "l"(policy)
         : "memory");
   }
+}
+
+/// A bulk copy to several blocks of the cluster, and a tensor copy of two dimensions. `cuda::ptx` refuses both for
+/// sm_120a, for which ptxas assembles them. Called by one thread. Source: PTX ISA, "cp.async.bulk",
+/// "cp.async.bulk.tensor" (`.multicast::cluster`).
+__device__ inline void copy_bulk_to_blocks(void* to, const void* from, uint32_t bytes, const uint64_t* barrier,
+                                           uint16_t blocks) {
+  using detail::shared_address;
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], %4;"
+      :
+      : "r"(shared_address(to)), "l"(from), "r"(bytes), "r"(shared_address(barrier)), "h"(blocks)
+      : "memory");
+}
+__device__ inline void copy_tensor_to_blocks(void* to, const void* tensor_map, const int32_t (&at)[2],
+                                             const uint64_t* barrier, uint16_t blocks) {
+  using detail::shared_address;
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], [%1, {%2, %3}], [%4], %5;"
+      :
+      : "r"(shared_address(to)), "l"(tensor_map), "r"(at[0]), "r"(at[1]), "r"(shared_address(barrier)), "h"(blocks)
+      : "memory");
 }
 
 }  // namespace stagecraft::ptx

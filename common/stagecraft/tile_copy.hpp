@@ -8,6 +8,7 @@
 #include <cuda/ptx>
 
 #include "stagecraft/mbarrier.hpp"
+#include "stagecraft/ptx.hpp"
 #include "stagecraft/tile.hpp"
 
 namespace stagecraft {
@@ -50,7 +51,7 @@ __device__ __forceinline__ void copy_tile_to_blocks(Tile<Element, Rows, Columns,
                                                     const CUtensorMap& map, int row, int column, MbarPtr barrier,
                                                     uint16_t blocks) {
   detail::for_each_box(to, row, column, [&](void* box, const int32_t(&at)[2]) {
-    cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_cluster, cuda::ptx::space_global, box, &map, at, barrier, blocks);
+    ptx::copy_tensor_to_blocks(box, &map, at, barrier, blocks);
   });
 }
 
