@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cuda/ptx>
 #include <exception>
+#include <stdexcept>
 #include <vector>
 
 #include "harness/device.hpp"
@@ -51,11 +52,13 @@ __global__ void __launch_bounds__(kThreads) double_values(float* values, uint32_
 //! [kernel]
 
 int main() try {
-  require_tcgen05(current_device());  // what has tensor memory has launch control as well
+  const cudaDeviceProp device = current_device();
+  if (device.major < 10) throw std::runtime_error("launch control needs compute capability 10.0 or later");
   const DeviceBuffer<float> values(std::vector<float>(kBlocks * kThreads, 1.5f), "the values");
   const DeviceBuffer<uint32_t> started(std::vector<uint32_t>{0}, "the blocks that started");
-  constexpr uint32_t kSharedBytes = 150 * 1024;  // so that a multiprocessor has one block at a time
-  check(launch_kernel(double_values, {.grid = kBlocks, .block = kThreads, .dynamic_shared_bytes = kSharedBytes},
+  // More than half of what a multiprocessor has, so that it has one block at a time.
+  const uint32_t shared_bytes = static_cast<uint32_t>(device.sharedMemPerMultiprocessor / 3 * 2);
+  check(launch_kernel(double_values, {.grid = kBlocks, .block = kThreads, .dynamic_shared_bytes = shared_bytes},
                       values.data(), started.data()),
         "launch double_values");
   finish_kernel("double_values");

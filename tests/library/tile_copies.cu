@@ -124,11 +124,11 @@ TEST(TileCopyTest, BringsElementsOf8Bits) {
 }
 TEST(TileCopyTest, BringsElementsOf32Bits) { expect_tiles_of_all_swizzles<float>(); }
 TEST(TileCopyTest, BringsElementsOf4Bits) {
-  if (harness::current_device().major != 10) GTEST_SKIP() << "only compute capability 10.x copies elements of 4 bits";
+  if (harness::current_device().major < 10) GTEST_SKIP() << "elements of 4 bits need compute capability 10";
   expect_tiles_of_all_swizzles<__nv_fp4_e2m1>();
 }
 TEST(TileCopyTest, BringsChunksOf32Bytes) {
-  if (harness::current_device().major != 10) GTEST_SKIP() << "only compute capability 10.x swizzles chunks of 32 bytes";
+  if (harness::current_device().major < 10) GTEST_SKIP() << "chunks of 32 bytes need compute capability 10";
   expect_tiles_of_both_majors<float, Swizzle::bytes_128_atom_32>();
 }
 
