@@ -32,8 +32,8 @@ verdict() {
     10.0) echo 'Blackwell data centre (sm_100): every program runs on it' ;;
     10.3) echo 'Blackwell data centre (sm_103): every program runs on it, built with -Dgpu_architectures=103a' ;;
     9.0) echo 'Hopper (sm_90): runs the programs that use mbarriers, TMA and wgmma; tcgen05 and tensor memory need the emulator' ;;
-    12.*) echo "consumer Blackwell (sm_${1/./}): has TMA and mbarriers but no tcgen05 and no tensor memory, and no sm_90a or
-              sm_100a code runs on it; everything runs on the emulator" ;;
+    12.[01]) echo "consumer Blackwell (sm_${1/./}): chapters 00 to 07, 09 in part and 19 run on it, built with -Dgpu_architectures=${1/./}a.
+              The others need tcgen05 and tensor memory, which it does not have, and run on the emulated B200" ;;
     11.*) echo "Blackwell in Jetson Thor (sm_${1/./}): has tcgen05, but the programs are not built for it; everything runs on the emulator" ;;
     *) echo "sm_${1/./}: not a GPU that the programs are built for; everything runs on the emulator" ;;
   esac
@@ -56,19 +56,25 @@ found_gpus=$(gpus)
 if [[ -z $found_gpus ]]; then
   line GPU 'none that nvidia-smi knows'
 fi
-runs_on_chip=''
+runs_on_chip='' desktop=''
 while IFS= read -r gpu; do
   [[ -n $gpu ]] || continue
   IFS=',' read -r name capability driver <<<"$gpu"
   line GPU "$name, driver${driver}"
   line '' "$(verdict "${capability// /}")"
-  case ${capability// /} in 10.0 | 10.3 | 9.0) runs_on_chip=yes ;; esac
+  case ${capability// /} in
+    10.0 | 10.3 | 9.0) runs_on_chip=yes ;;
+    12.[01]) desktop=${capability//[ .]/}a ;;
+  esac
 done <<<"$found_gpus"
 
 echo 'What runs where'
 line emulator 'everything, on a B200 (sm_100a) by default'
 if [[ -n $runs_on_chip ]]; then
   line chip 'see above: meson setup build-gpu -Dgpu_backend=gpu && meson compile -C build-gpu'
+elif [[ -n $desktop ]]; then
+  line chip "see above: meson setup build-gpu -Dgpu_backend=gpu -Dgpu_architectures=$desktop && meson compile -C build-gpu"
+  line '' "the same on the emulated one: meson setup build-card -Dgpu_architectures=$desktop && meson compile -C build-card"
 else
-  line chip 'nothing: programs with tcgen05 are built for a B200 or B300, the others for these or a Hopper (H100, H200)'
+  line chip 'nothing: programs with tcgen05 are built for a B200 or B300, the others for these, a Hopper (H100, H200), an RTX 50 or a DGX Spark'
 fi

@@ -28,7 +28,7 @@ BUILD_EXAMPLE = 'nvcc -cudart shared -gencode "arch=compute_100a,code=[sm_100a,c
 EPILOGUE = f"""
 PROGRAM was built by CUDA 13 with
   {BUILD_EXAMPLE} ...
-(compute_90a for h200), or is an interpreter such as python3, whose libraries use the CUDA runtime or the driver; Triton
+(compute_90a for h200, 120a for rtx5090, 121a for spark), or is an interpreter such as python3, whose libraries use the CUDA runtime or the driver; Triton
 finds a ptxas that keeps the PTX (TRITON_PTXAS_PATH). docs/bring_your_own_kernel.md has examples. With -rdc=true and
 without machine code (sm_100a), nvlink fails: "specified arch exceeds buffer length". An option overrides the environment
 variable STAGECRAFT_... of the same name. docs/emulator.md says more about each."""

@@ -626,11 +626,17 @@ class DoctorTest(TemporaryFolderTest):
         self.assertIn("Blackwell data centre (sm_100): every program runs on it", report)
         self.assertIn("-Dgpu_architectures=103a", report)
 
-    def test_says_that_consumer_blackwell_has_no_tcgen05(self):
+    def test_says_what_consumer_blackwell_runs_and_what_the_emulated_b200_does(self):
         report = self.doctor("NVIDIA GeForce RTX 5090, 12.0, 580.65.06")
-        self.assertIn("consumer Blackwell (sm_120)", report)
-        self.assertIn("no tcgen05", report)
-        self.assertRegex(report, r"chip +nothing")
+        self.assertIn("consumer Blackwell (sm_120): chapters 00 to 07, 09 in part and 19 run on it", report)
+        self.assertIn("need tcgen05 and tensor memory, which it does not have, and run on the emulated B200", report)
+        self.assertRegex(report, r"chip +see above: .*-Dgpu_backend=gpu -Dgpu_architectures=120a")
+        self.assertRegex(report, r"the same on the emulated one: meson setup \S+ -Dgpu_architectures=120a")
+
+    def test_knows_the_dgx_spark(self):
+        report = self.doctor("NVIDIA GB10, 12.1, 580.95.05")
+        self.assertIn("consumer Blackwell (sm_121)", report)
+        self.assertIn("-Dgpu_backend=gpu -Dgpu_architectures=121a", report)
 
     def test_says_that_thor_has_tcgen05_but_no_programs(self):
         report = self.doctor("NVIDIA Thor, 11.0, 580.65.06")
