@@ -54,7 +54,7 @@ class SettingsTest(unittest.TestCase):
         for arguments, said in {
                 ("--seed", "banana"): "a number from 0 to 18446744073709551615, decimal or with 0x",
                 ("--seed=1e3",): "a number from 0 to", ("--explore", "0"): "a number of schedules from 1 to 1000000000",
-                ("--device", "h100"): "b200 or h200; did you mean h200?", ("--threads", "0"): "a number from 1 to 1024",
+                ("--device", "h100"): "b200, h200, rtx5090 or spark; did you mean h200?", ("--threads", "0"): "a number from 1 to 1024",
                 ("--checks", "rase"): "all, none, or a list of: deadlock, race, global; did you mean race?",
                 ("--report=jsn",): "text, json or sarif; did you mean json?"}.items():
             option, _, value = "=".join(arguments).partition("=")

@@ -34,6 +34,8 @@ Architecture make_b200() {
   chip.cluster_blocks = 8;
   chip.cluster_blocks_nonportable = 16;
   chip.tensor_memory_columns = 512;
+  chip.copy_engines = 3;  // measured on an H200
+  chip.singles_per_double = 2;
   return chip;
 }
 
@@ -52,7 +54,8 @@ Architecture make_h200() {
   return chip;
 }
 
-/// What chips of compute capability 12.x have in common.
+/// What chips of compute capability 12.x have in common. Blocks per multiprocessor: cuda_occupancy.h of CUDA 13.0 (the
+/// Blackwell tuning guide says 32). A cluster of more than 8 blocks is refused, because no source has one on 12.x.
 Architecture make_consumer_blackwell() {
   Architecture chip = make_b200();
   chip.major = 12;
@@ -62,10 +65,13 @@ Architecture make_consumer_blackwell() {
   chip.blocks_per_multiprocessor = 24;
   chip.cluster_blocks_nonportable = 8;
   chip.tensor_memory_columns = 0;
+  chip.singles_per_double = 64;
   return chip;
 }
 
-// Multiprocessors, clocks, memory and L2: NVIDIA RTX Blackwell GPU Architecture, appendix A.
+// Multiprocessors, memory and L2: NVIDIA RTX Blackwell GPU Architecture, appendix A. The clocks and the copy engines
+// are what deviceQuery prints for NVIDIA's own card; other makers' report up to 2655 MHz, and all a little less than 32
+// GiB.
 Architecture make_rtx5090() {
   Architecture chip = make_consumer_blackwell();
   chip.name = "NVIDIA GeForce RTX 5090 (emulated)";
@@ -77,9 +83,12 @@ Architecture make_rtx5090() {
   chip.memory_bus_bits = 512;
   chip.memory_bytes = uint64_t{32} << 30;
   chip.l2_bytes = 96u << 20;
+  chip.copy_engines = 2;
   return chip;
 }
 
+// As deviceQuery prints it (blog.kubesimplify.com, 7 days of DGX Spark, day 3), which is 273 GB/s at one transfer in
+// each cycle of the memory's clock, as NVIDIA's page of the DGX Spark says.
 Architecture make_spark() {
   Architecture chip = make_consumer_blackwell();
   chip.name = "NVIDIA GB10 (emulated)";
@@ -87,10 +96,12 @@ Architecture make_spark() {
   chip.minor = 1;
   chip.multiprocessors = 48;
   chip.clock_khz = 2'418'000;
-  chip.memory_clock_khz = 4'266'000;
+  chip.memory_clock_khz = 8'533'000;
   chip.memory_bus_bits = 256;
-  chip.memory_bytes = uint64_t{128} << 30;
+  chip.memory_bytes = uint64_t{122'570} << 20;
   chip.l2_bytes = 24u << 20;
+  chip.copy_engines = 1;
+  chip.integrated = true;
   return chip;
 }
 

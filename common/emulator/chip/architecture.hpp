@@ -32,8 +32,13 @@ struct Architecture {
   uint32_t cluster_blocks = 0;  ///< portable limit: 8
   uint32_t cluster_blocks_nonportable = 0;
   uint32_t tensor_memory_columns = 0;  ///< 512, or 0 where there is no tensor memory
+  uint32_t copy_engines = 0;
+  uint32_t singles_per_double = 0;  ///< ratio of the rates of f32 and f64
+  bool integrated = false;          ///< shares its memory with the host's processor
 
   bool has_tensor_memory() const { return tensor_memory_columns != 0; }
+  /// A GeForce RTX 50, an RTX PRO Blackwell or a DGX Spark, which has Blackwell's formats and none of tcgen05.
+  bool is_desktop_blackwell() const { return major == 12; }
 };
 
 //! [latencies]

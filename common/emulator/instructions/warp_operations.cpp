@@ -364,7 +364,9 @@ void translate_redux(Translation& t) {
     const ptx::Type type = t.modifiers.require_type({ptx::Type::u32, ptx::Type::s32, ptx::Type::f32});
     if (type == ptx::Type::f32) {
       if (name == "add") t.illegal("redux.sync.add has no .f32");
-      if (t.architecture().major < 10) t.illegal("redux.sync of .f32 needs sm_100a");
+      if (t.architecture().major != 10) {
+        t.not_on_this_chip("redux.sync of .f32 needs an sm_100a", "exchange the values with shfl.sync");
+      }
       handler = float_reduction(name == "max", nan, absolute);
     } else if (absolute || nan) {
       t.illegal("`.abs` and `.NaN` are for .f32");

@@ -358,6 +358,12 @@ void Translation::unsupported(std::string message) const {
   throw ptx::UnsupportedInstruction(fmt::format("`{}`: {}", ptx::spelling(instruction), message), instruction.position);
 }
 
+void Translation::not_on_this_chip(std::string_view needs, std::string_view instead) const {
+  const Architecture& chip = architecture();
+  unsupported(fmt::format("{} device, and this one ({}) is {}{}", needs, chip.name, chip.target,
+                          chip.is_desktop_blackwell() ? fmt::format(": {}", instead) : ""));
+}
+
 void Translation::illegal(std::string message) const {
   throw ptx::SyntaxError(fmt::format("`{}`: {}", ptx::spelling(instruction), message), instruction.position);
 }

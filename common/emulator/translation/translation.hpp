@@ -105,6 +105,9 @@ class Translation {
 
   /// Throws ptx::UnsupportedInstruction at this instruction.
   [[noreturn]] void unsupported(std::string message) const;
+  /// Throws ptx::UnsupportedInstruction, because the chip does not have it. `needs` begins the sentence ("wgmma needs
+  /// an sm_90a"); `instead` is what a program for an RTX 50 or a DGX Spark does in its place, as an order.
+  [[noreturn]] void not_on_this_chip(std::string_view needs, std::string_view instead) const;
   /// Throws ptx::SyntaxError: operands that PTX does not allow.
   [[noreturn]] void illegal(std::string message) const;
   /// The translator of the function that the instruction is in.

@@ -162,6 +162,28 @@ TEST(SelectionTest, TakesTheTextMadeForTheChip) {
       .add(EntryKind::ptx, {120, TargetKind::exact}, "120a");
   EXPECT_EQ(chosen(builder, machine::b200()), "100a");
   EXPECT_EQ(chosen(builder, machine::h200()), "90a");
+  EXPECT_EQ(chosen(builder, machine::rtx5090()), "120a");
+  EXPECT_EQ(chosen(builder, machine::spark()), "90");
+}
+
+TEST(SelectionTest, RunsTheFamilysTextOnADgxSpark) {
+  ContainerBuilder builder;
+  builder.add(EntryKind::ptx, {120, TargetKind::generic}, "120").add(EntryKind::ptx, {120, TargetKind::family}, "120f");
+  EXPECT_EQ(chosen(builder, machine::rtx5090()), "120f");
+  EXPECT_EQ(chosen(builder, machine::spark()), "120f");
+  EXPECT_TRUE(runs_on({121, TargetKind::exact}, machine::spark()));
+  EXPECT_FALSE(runs_on({120, TargetKind::exact}, machine::spark()));
+  EXPECT_FALSE(runs_on({121, TargetKind::generic}, machine::rtx5090()));
+}
+
+TEST(SelectionTest, SaysThatCodeForAB200DoesNotRunOnAnRtx5090) {
+  ContainerBuilder builder;
+  builder.add(EntryKind::ptx, kSm100a, "100a").add(EntryKind::ptx, {100, TargetKind::family}, "100f");
+  EXPECT_PRED_FORMAT2(
+      testing::IsSubstring,
+      "PTX for sm_100a, sm_100f, but the NVIDIA GeForce RTX 5090 (emulated) runs sm_120a; run it on the "
+      "NVIDIA B200 (emulated), with --device b200",
+      error_of([&] { chosen(builder, machine::rtx5090()); }));
 }
 
 TEST(SelectionTest, PrefersTheFamilyToTheGenericText) {

@@ -17,6 +17,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 constexpr fatbin::Target kSm90a{90, fatbin::TargetKind::exact}, kSm80{80, fatbin::TargetKind::generic};
+constexpr fatbin::Target kSm120a{120, fatbin::TargetKind::exact}, kSm121a{121, fatbin::TargetKind::exact};
 
 std::string program_for(std::initializer_list<fatbin::Target> targets) {
   fatbin::ContainerBuilder builder;
@@ -52,6 +53,30 @@ TEST_F(ChosenChipTest, IsTheH200ForAProgramThatTheB200DoesNotRun) {
   };
   EXPECT_EXIT(run(), testing::ExitedWithCode(9),
               "stagecraft: the program holds PTX for sm_90a and none for sm_100a: it runs on the NVIDIA H200");
+}
+
+/// Capability and shared memory per block, in KiB, as a number that a process can exit with.
+[[noreturn]] void exit_with_minor_and_memory(const Program&) {
+  cudaDeviceProp properties;
+  cudaGetDeviceProperties(&properties, 0);
+  std::exit(
+      properties.major != 12 ? 0 : properties.minor * 100 + static_cast<int>(properties.sharedMemPerBlockOptin >> 10));
+}
+
+TEST_F(ChosenChipTest, IsAnRtx5090OrADgxSparkForAProgramThatOnlyTheyRun) {
+  EXPECT_EXIT(exit_with_minor_and_memory(Program(program_for({kSm120a}))), testing::ExitedWithCode(99),
+              "PTX for sm_120a and none for sm_100a: it runs on the NVIDIA GeForce RTX 5090");
+  EXPECT_EXIT(exit_with_minor_and_memory(Program(program_for({kSm121a}))), testing::ExitedWithCode(199),
+              "PTX for sm_121a and none for sm_100a: it runs on the NVIDIA GB10");
+}
+
+TEST_F(ChosenChipTest, IsTheFirstInTheListOfDevicesForAProgramThatSeveralRun) {
+  const auto run = [](fatbin::Target other) {
+    const Program both(program_for({kSm120a, other}));
+    exit_with_major();
+  };
+  EXPECT_EXIT(run(kSm90a), testing::ExitedWithCode(9), "it runs on the NVIDIA H200");
+  EXPECT_EXIT(run({100, fatbin::TargetKind::exact}), testing::ExitedWithCode(10), Not(HasSubstr("stagecraft")));
 }
 
 TEST_F(ChosenChipTest, IsTheB200ForAProgramThatHasCodeForBoth) {

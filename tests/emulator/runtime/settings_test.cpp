@@ -132,7 +132,7 @@ TEST(SettingsTest, ChooseWhatIsRecorded) {
 TEST(SettingsTest, SayWhatIsLegalForAnUnknownValue) {
   const std::string device = error_of({{"STAGECRAFT_DEVICE", "a100"}});
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_DEVICE is \"a100\"", device);
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "b200 or h200", device);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "b200, h200, rtx5090 or spark", device);
   for (const char* threads : {"x", "0", "-1", "1025", "2 "}) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_THREADS", error_of({{"STAGECRAFT_THREADS", threads}}))
         << threads;

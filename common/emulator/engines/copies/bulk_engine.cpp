@@ -261,6 +261,11 @@ void require_sm_100(Translation& t, std::string_view what) {
   if (t.architecture().major < 10) t.unsupported(fmt::format("{} needs sm_100", what));
 }
 
+void require_sm_100a(Translation& t, std::string_view what, std::string_view instead) {
+  require_sm_100(t, what);
+  if (t.architecture().is_desktop_blackwell()) t.not_on_this_chip(fmt::format("{} needs an sm_100a", what), instead);
+}
+
 void check_global(const Grid& grid, uint64_t address, uint64_t bytes, uint32_t alignment, bool write,
                   const char* what) {
   const Located located = locate(address);

@@ -133,6 +133,8 @@ bool take_cache_hint(Translation& t);
 
 /// Refuses a form that sm_100 introduced when the chip is older. `what` names it: ".cp_mask".
 void require_sm_100(Translation& t, std::string_view what);
+/// Refuses a form that data-centre Blackwell alone has. `instead` says what a program for an RTX 50 does.
+void require_sm_100a(Translation& t, std::string_view what, std::string_view instead);
 
 /// Checks a range of global memory against its allocations. Throws Fault.
 void check_global(const Grid& grid, uint64_t address, uint64_t bytes, uint32_t alignment, bool write, const char* what);

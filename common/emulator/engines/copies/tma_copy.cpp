@@ -314,20 +314,32 @@ int take_rank(Translation& t) {
   return name[0] - '0';
 }
 
-/// Takes the mode, which decides how many coordinates and offsets there are.
-void take_mode(Translation& t, TensorDetail& detail, bool store) {
+/// What the modes below move; to where decides which chips have them.
+enum class Direction { to_block, to_cluster, to_global, to_l2 };
+
+/// Takes the mode, which decides how many coordinates and offsets there are. On an RTX 50, ptxas 13.0 refuses
+/// .im2col::w and .tile::gather4 except into .shared::cta, and .im2col::w::128 and .tile::scatter4 everywhere.
+void take_mode(Translation& t, TensorDetail& detail, Direction direction) {
+  const bool store = direction == Direction::to_global;
   const auto mode = store ? t.modifiers.take_one_of({"tile", "tile::scatter4", "im2col_no_offs"})
                           : t.modifiers.take_one_of({"tile", "tile::gather4", "im2col", "im2col::w", "im2col::w::128"});
   if (!mode || *mode == "tile") return;
+  const bool is_late = *mode != "im2col" && *mode != "im2col_no_offs";
+  if (is_late && direction == Direction::to_block && *mode != "im2col::w::128") {
+    require_sm_100(t, fmt::format(".{}", *mode));
+  } else if (is_late) {
+    require_sm_100a(t, fmt::format(".{}", *mode),
+                    direction == Direction::to_cluster && *mode != "im2col::w::128"
+                        ? "name .shared::cta as the destination"
+                        : "use mode .tile, for one row at a time if need be, or .im2col");
+  }
   if (mode->starts_with("im2col")) {
     if (detail.rank < 3) t.illegal(fmt::format(".{} is for three, four or five dimensions", *mode));
     detail.mode = *mode == "im2col::w"        ? TensorMode::wide
                   : *mode == "im2col::w::128" ? TensorMode::wide_128
                                               : TensorMode::pixels;
-    if (detail.mode != TensorMode::pixels) require_sm_100(t, fmt::format(".{}", *mode));
     return;
   }
-  require_sm_100(t, fmt::format(".{}", *mode));
   if (detail.rank != 2) t.illegal(fmt::format(".{} is for two dimensions", *mode));
   detail.four_rows = true;
 }
@@ -363,7 +375,7 @@ void translate_tensor_copy(Translation& t, bool reduction) {
 
   if (destination == "global") {
     if (source != "shared::cta" && source != "shared") t.illegal("the source of a tensor store is .shared::cta");
-    take_mode(t, *detail, true);
+    take_mode(t, *detail, Direction::to_global);
     t.modifiers.require("bulk_group");
     const size_t operands = 2u + take_cache_hint(t);
     if (t.operand_count() != operands) t.illegal(fmt::format("a tensor store takes {} operands here", operands));
@@ -375,10 +387,10 @@ void translate_tensor_copy(Translation& t, bool reduction) {
 
   if (reduction) t.illegal("a tensor reduction goes from .shared::cta to .global");
   if (source != "global") t.illegal("a tensor copy goes from .global to shared memory or from .shared::cta to .global");
-  take_mode(t, *detail, false);
+  take_mode(t, *detail, destination == "shared::cta" ? Direction::to_block : Direction::to_cluster);
   t.modifiers.require("mbarrier::complete_tx::bytes");
   if (const auto group = t.modifiers.take_one_of({"cta_group::1", "cta_group::2"})) {
-    require_sm_100(t, fmt::format(".{}", *group));
+    require_sm_100a(t, fmt::format(".{}", *group), "let each block copy its own tile, and leave the modifier out");
     detail->target.cta_group = *group == "cta_group::2" ? 2 : 1;
   }
   const bool multicast = destination == "shared::cluster" && t.modifiers.take("multicast::cluster");
@@ -406,7 +418,7 @@ void translate_tensor_prefetch(Translation& t) {
   detail->rank = take_rank(t);
   t.modifiers.require("L2");
   t.modifiers.require("global");
-  take_mode(t, *detail, false);
+  take_mode(t, *detail, Direction::to_l2);
   const size_t operands = 1u + take_offsets(t, *detail, 1) + take_cache_hint(t);
   if (t.operand_count() != operands) t.illegal(fmt::format("a tensor prefetch takes {} operand(s) here", operands));
   take_map(t, *detail, 0);

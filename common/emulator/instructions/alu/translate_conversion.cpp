@@ -411,7 +411,10 @@ uint32_t operand_lane_bytes(Translation& t, const Operand& operand, Type type) {
 
 void translate_cvt(Translation& t) {
   if (t.modifiers.take("pack")) return translate_pack(t);
-  if (t.modifiers.take("rs")) return translate_stochastic(t);
+  if (t.modifiers.take("rs")) {
+    if (t.architecture().major != 10) t.not_on_this_chip("cvt.rs needs an sm_100a", "round to the nearest, with .rn");
+    return translate_stochastic(t);
+  }
   // A narrow type is the destination when it comes before any other type.
   for (const std::string& modifier : t.instruction.modifiers) {
     if (modifier == "tf32") {

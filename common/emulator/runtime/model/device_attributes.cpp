@@ -13,7 +13,7 @@ constexpr int kConstantBytes = 65536;
 constexpr int kLargestInt = std::numeric_limits<int>::max();
 
 /// Extents of textures and surfaces. These and the alignment below were measured on an H200 (driver 580), and are
-/// assumed to hold for a B200, too.
+/// assumed to hold for the other chips, too; those that deviceQuery prints are the same on an RTX 5090.
 struct Extent {
   int attribute;
   int value;
@@ -61,7 +61,8 @@ constexpr Extent kTextureExtents[] = {
     {cudaDevAttrMaxTexture1DMipmappedWidth, 32768},
 };
 
-/// This much of the L2 cache may be set aside (measured on an H200: 37.5 of 60 MiB; as on an A100).
+/// This much of the L2 cache may be set aside (measured on an H200: 37.5 of 60 MiB; as on an A100). What an RTX 50
+/// reports is not known here.
 constexpr uint64_t kPersistingEighths = 5;
 constexpr int kLargestAccessWindow = 128 << 20;  // measured on an H200
 
@@ -99,8 +100,9 @@ std::optional<int> device_attribute(const machine::Architecture& chip, int attri
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: return number(chip.shared_per_block_optin);
     case cudaDevAttrReservedSharedMemoryPerBlock: return number(machine::kSharedReservedBytes);
     case cudaDevAttrMaxBlocksPerMultiprocessor: return number(chip.blocks_per_multiprocessor);
-    case cudaDevAttrAsyncEngineCount: return 3;
-    case cudaDevAttrSingleToDoublePrecisionPerfRatio: return 2;
+    case cudaDevAttrAsyncEngineCount: return number(chip.copy_engines);
+    case cudaDevAttrIntegrated: return chip.integrated;
+    case cudaDevAttrSingleToDoublePrecisionPerfRatio: return number(chip.singles_per_double);
     case cudaDevAttrMemSyncDomainCount: return 4;
     case cudaDevAttrHostNumaId: return -1;
     case cudaDevAttrTextureAlignment: return 512;
@@ -128,6 +130,7 @@ std::optional<int> device_attribute(const machine::Architecture& chip, int attri
     case cudaDevAttrCooperativeLaunch:
     case cudaDevAttrMemoryPoolsSupported:
     case cudaDevAttrClusterLaunch: return 1;
+    // Among them access to the host's pageable memory, which a DGX Spark has: here kernels reach none of it.
     default: return 0;
   }
 }
@@ -157,6 +160,7 @@ cudaDeviceProp device_properties(const machine::Architecture& chip) {
   properties.concurrentKernels = value(cudaDevAttrConcurrentKernels);
   properties.asyncEngineCount = value(cudaDevAttrAsyncEngineCount);
   properties.unifiedAddressing = value(cudaDevAttrUnifiedAddressing);
+  properties.integrated = value(cudaDevAttrIntegrated);
   properties.memoryBusWidth = value(cudaDevAttrGlobalMemoryBusWidth);
   properties.l2CacheSize = value(cudaDevAttrL2CacheSize);
   properties.maxThreadsPerMultiProcessor = value(cudaDevAttrMaxThreadsPerMultiProcessor);

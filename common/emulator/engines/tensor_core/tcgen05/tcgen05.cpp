@@ -34,8 +34,9 @@ Outcome wait(Fragment& fragment, const Op& op, LaneMask mask) {
 
 void translate(Translation& t) {
   if (!t.architecture().has_tensor_memory()) {
-    t.unsupported(fmt::format("tensor memory and tcgen05 need an sm_100a device, and this one ({}) is {}",
-                              t.architecture().name, t.architecture().target));
+    t.not_on_this_chip(
+        "tensor memory and tcgen05 need an sm_100a",
+        "multiply with mma.sync, whose sums stay in registers (chapter 19), or run the program on the B200");
   }
   t.function().kernel().uses_tensor_memory = true;
   if (t.modifiers.take("alloc")) return translate_allocation(t);

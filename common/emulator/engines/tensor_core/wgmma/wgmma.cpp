@@ -351,8 +351,8 @@ void translate_multiply(Translation& t) {
 
 void translate_wgmma(Translation& t) {
   if (t.architecture().major != 9) {
-    t.unsupported(fmt::format("wgmma needs an sm_90a device, and this one ({}) is {}", t.architecture().name,
-                              t.architecture().target));
+    t.not_on_this_chip("wgmma needs an sm_90a",
+                       "multiply with mma.sync, whose operands ldmatrix brings into registers (chapter 19)");
   }
   if (t.modifiers.take("mma_async")) return translate_multiply(t);
   if (t.modifiers.has("mma_async.sp")) t.unsupported("wgmma.mma_async.sp (sparse A) is not implemented");
