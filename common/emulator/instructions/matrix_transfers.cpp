@@ -48,14 +48,13 @@ RowByte place_of(MatrixShape shape, uint32_t index, uint32_t lane, uint32_t byte
   return {};
 }
 
-/// Element `number` of a row of 4-bit or 6-bit elements, as it is placed in a byte.
+/// Returns element `number` of a row of 4-bit or 6-bit elements, which comes to the low end of a byte. mma.sync needs
+/// four bits in the middle of the byte, so kernels shift them (CUTLASS, mma_traits_sm120.hpp, `fp4_shift_A`).
 uint8_t expand(const uint8_t* row, uint32_t number, uint32_t bits) {
   const uint32_t position = number * bits;
   uint32_t pair = row[position / 8];
   if (position / 8 + 1 < kRowBytes) pair |= uint32_t{row[position / 8 + 1]} << 8;
-  const uint32_t element = pair >> position % 8 & ((1u << bits) - 1);
-  // Four bits are in the middle of the byte, six at its low end (PTX ISA, packed formats of kind f8f6f4).
-  return static_cast<uint8_t>(bits == 4 ? element << 2 : element);
+  return static_cast<uint8_t>(pair >> position % 8 & ((1u << bits) - 1));
 }
 
 /// Waits for the other lanes of the warp. Returns the lanes to go on with; none when the fragment sleeps.

@@ -365,6 +365,35 @@ TEST_F(MemoryAccessTest, LoadsMatricesOfBytesTransposed) {
   }
 }
 
+// The elements are at the low end of their bytes: what CUTLASS says of the chip (cute/atom/mma_traits_sm120.hpp,
+// `fp4_shift_A`), whose kernels shift those of 4 bits to where mma.sync needs them.
+TEST_F(MemoryAccessTest, LoadsMatricesOfNarrowElementsIntoBytes) {
+  const auto bit_at = [](uint32_t row, uint32_t bit) { return (8 * row + bit / 16) >> bit % 16 & 1; };
+  const auto element_at = [&](uint32_t row, uint32_t number, uint32_t bits) {
+    uint32_t element = 0;
+    for (uint32_t i = 0; i < bits; ++i) element |= bit_at(row, number * bits + i) << i;
+    return static_cast<uint8_t>(element);
+  };
+  for (const uint32_t bits : {4u, 6u}) {
+    const std::string format = bits == 4 ? "b8x16.b4x16_p64" : "b8x16.b6x16_p32";
+    const auto load = [&](const std::string& shape) {
+      return run<uint8_t>(std::string(kFillTile) + "ldmatrix.sync.aligned." + shape + ".shared." + format +
+                              " {%r10, %r11, %r12, %r13}, [%r4];\nst.global.v4.b32 [%rd3], {%r10, %r11, %r12, %r13};",
+                          std::vector<uint8_t>(512), 32, ".shared .align 16 .b8 tile[512];");
+    };
+    const auto straight = load("m8n16.x4"), transposed = load("m16n16.x2.trans");
+    for (uint32_t lane = 0; lane < 32; ++lane) {
+      for (uint32_t reg = 0; reg < 4; ++reg) {
+        for (uint32_t byte = 0; byte < 4; ++byte) {
+          const uint32_t at = lane * 16 + reg * 4 + byte;
+          EXPECT_EQ(straight[at], element_at(8 * reg + lane / 4, 4 * (lane % 4) + byte, bits));
+          EXPECT_EQ(transposed[at], element_at(16 * (reg / 2) + 4 * (lane % 4) + byte, lane / 4 + 8 * (reg % 2), bits));
+        }
+      }
+    }
+  }
+}
+
 TEST_F(MemoryAccessTest, CompletesAnMbarrierWithAnAsynchronousStore) {
   const auto result = run<uint32_t>(R"(
     mov.u32 %r1, bar; mbarrier.init.shared.b64 [%r1], 1;
