@@ -5,98 +5,19 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <optional>
 #include <utility>
 
 #include "emulator/engines/tensor_core/panel_kernels.hpp"
 #include "emulator/engines/tensor_core/register_fragments.hpp"
+#include "emulator/engines/tensor_core/warp_mma/tile_operands.hpp"
 #include "emulator/engines/tensor_core/warp_mma/warp_mma_kernels.hpp"
 #include "emulator/state/fragments.hpp"
 
 namespace stagecraft::emulator::machine {
 
 namespace {
-
-using Registers = MmaTile::Registers;
-
-// ---- Registers to matrices and back --------------------------------------------------------------------------------
-
-const uint32_t* words(const Fragment& fragment, RegisterOffset offset) {
-  return lanes_at<uint32_t>(fragment.registers, offset);
-}
-
-/// A as [piece][16] and B as [piece][8].
-struct Pieces {
-  alignas(64) uint32_t a[kFragmentPieces * kFragmentRows] = {};
-  alignas(64) uint32_t b[kFragmentPieces * kFragmentColumns] = {};
-};
-
-/// Gathers A and B from the places of register_fragments.hpp, 8 rows by 4 pieces at a time.
-void gather(const Fragment& fragment, const MmaTile& tile, Pieces& pieces) {
-  constexpr uint32_t kRows = 8, kQuad = 4;
-  const auto transpose = panel_kernels().transpose;
-  for (uint32_t r = 0; r < tile.a_count; ++r) {
-    const FragmentPlace place = place_in_a(tile.m, 0, r);
-    transpose(words(fragment, tile.a[r]), kQuad, kRows, kQuad, pieces.a + place.column * kFragmentRows + place.row,
-              kFragmentRows);
-  }
-  for (uint32_t r = 0; r < tile.b_count; ++r) {
-    transpose(words(fragment, tile.b[r]), kQuad, kRows, kQuad, pieces.b + place_in_b(0, r).column * kFragmentColumns,
-              kFragmentColumns);
-  }
-}
-
-/// Calls visit(lane, element, index in d[n][16]) for all elements of C or D.
-template <typename Visit>
-void for_each_element(const MmaTile& tile, Visit visit) {
-  for (uint32_t i = 0; i < tile.d_elements; ++i) {
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-      const FragmentPlace place = place_in_d(lane, i);
-      visit(lane, i, place.column * kFragmentRows + place.row);
-    }
-  }
-}
-
-uint16_t* halves(const Fragment& fragment, RegisterOffset offset) {
-  return lanes_at<uint16_t>(fragment.registers, offset);
-}
-
-float read_float(const Fragment& fragment, const Registers& registers, Accumulator type, uint32_t lane, uint32_t i) {
-  if (type == Accumulator::f16) return from_f16(halves(fragment, registers[i / 2])[2 * lane + i % 2]);
-  return std::bit_cast<float>(words(fragment, registers[i])[lane]);
-}
-
-void write_float(const Fragment& fragment, const Registers& registers, Accumulator type, uint32_t lane, uint32_t i,
-                 float value) {
-  if (type == Accumulator::f16) {
-    halves(fragment, registers[i / 2])[2 * lane + i % 2] = to_f16(value);
-  } else {
-    lanes_at<float>(fragment.registers, registers[i])[lane] = value;
-  }
-}
-
-/// C or D as [n][16], in 32-bit words. All of C is read before D is written, because they may share registers.
-using Matrix = std::array<uint32_t, kFragmentColumns * kFragmentRows>;
-
-Matrix load_words(const Fragment& fragment, const MmaTile& tile) {
-  Matrix matrix{};
-  for (uint32_t i = 0; i < tile.d_elements; ++i) {
-    const FragmentPlace place = place_in_d(0, i);
-    panel_kernels().transpose(words(fragment, tile.c[i]), 4, 8, 4,
-                              matrix.data() + place.column * kFragmentRows + place.row, 2 * kFragmentRows);
-  }
-  return matrix;
-}
-
-void store_words(const Fragment& fragment, const MmaTile& tile, const Matrix& matrix) {
-  for (uint32_t i = 0; i < tile.d_elements; ++i) {
-    const FragmentPlace place = place_in_d(0, i);
-    panel_kernels().transpose(matrix.data() + place.column * kFragmentRows + place.row, 2 * kFragmentRows, 4, 8,
-                              lanes_at<uint32_t>(fragment.registers, tile.d[i]), 4);
-  }
-}
 
 /// Adds the exact sum of an instruction to an integer of C, modulo 2^32 or clamped.
 uint32_t add_integer(uint32_t c, int64_t sum, bool saturate) {
@@ -107,48 +28,17 @@ uint32_t add_integer(uint32_t c, int64_t sum, bool saturate) {
   return static_cast<uint32_t>(sum);
 }
 
-// ---- Products ------------------------------------------------------------------------------------------------------
+// ---- Products -------------------------------------------------------------------------------------------------------
 
-/// A and B as [k][16] and [k][8].
-struct Operands {
-  float rows[kFragmentDepth * kFragmentRows], columns[kFragmentDepth * kFragmentColumns];
-  uint32_t depth = 0;
-};
-
-void decode(const MmaTile& tile, const Pieces& pieces, Operands& operands) {
-  const auto table = [](ElementFormat format) { return bits_of(format) <= 8 ? values_of(format).data() : nullptr; };
-  operands.depth = warp_mma_kernels().decode({tile.a_format, table(tile.a_format), pieces.a},
-                                             {tile.b_format, table(tile.b_format), pieces.b}, tile.pieces,
-                                             operands.rows, operands.columns);
-}
-
-// Adds the products of the elements [first, first + count) along K to d, as the chip does. A panel has more rows, and
-// perhaps more elements along K, which are zero.
-void add_fused_products(const MmaTile& tile, const Operands& operands, uint32_t first, uint32_t count, float* d) {
-  constexpr uint32_t kRows = 32;  // the fewest of a panel
-  const uint32_t depth = std::max(count, 8u);
-  float a[kFragmentDepth * kPanelLanes], b[kFragmentColumns * kFragmentDepth], sums[kFragmentColumns * kPanelLanes];
-  std::fill_n(a + count * kPanelLanes, (depth - count) * kPanelLanes, 0.0f);
-  std::fill_n(b, kFragmentColumns * depth, 0.0f);
-  for (uint32_t k = 0; k < count; ++k) {
-    float* const row = std::copy_n(operands.rows + (first + k) * kFragmentRows, kFragmentRows, a + k * kPanelLanes);
-    std::fill_n(row, kRows - kFragmentRows, 0.0f);
-    for (uint32_t n = 0; n < kFragmentColumns; ++n) {
-      b[n * depth + k] = operands.columns[(first + k) * kFragmentColumns + n];
-    }
-  }
-  for (uint32_t n = 0; n < kFragmentColumns; ++n) {
-    float* const column = std::copy_n(d + n * kFragmentRows, kFragmentRows, sums + n * kPanelLanes);
-    std::fill_n(column, kRows - kFragmentRows, 0.0f);
-  }
-  panel_kernels().multiply(sums, a, b, {kRows, kFragmentColumns, depth, 0, true, tile.sum});
-  for (uint32_t n = 0; n < kFragmentColumns; ++n) {
-    std::copy_n(sums + n * kPanelLanes, kFragmentRows, d + n * kFragmentRows);
-  }
+// Adds the products of the elements [first, first + count) along K to d, as the chip does.
+void add_fused_products(const MmaTile& tile, const TileOperands& operands, uint32_t first, uint32_t count, float* d) {
+  TilePanels panels(operands, first, count, d);
+  panel_kernels().multiply(panels.d, panels.a, panels.b, panels.shape(tile.sum));
+  panels.store(d);
 }
 
 // Does the same as the user asks for it.
-void add_products(const MmaTile& tile, const Operands& operands, uint32_t first, uint32_t count, float* d) {
+void add_products(const MmaTile& tile, const TileOperands& operands, uint32_t first, uint32_t count, float* d) {
   const WarpMmaKernels& kernels = warp_mma_kernels();
   const float* const rows = operands.rows + first * kFragmentRows;
   const float* const columns = operands.columns + first * kFragmentColumns;
@@ -157,7 +47,7 @@ void add_products(const MmaTile& tile, const Operands& operands, uint32_t first,
 }
 
 void multiply_pieces(const MmaTile& tile, const Pieces& pieces, float* d) {
-  Operands operands;
+  TileOperands operands;
   decode(tile, pieces, operands);
   const uint32_t count = operands.depth / tile.steps;
   for (uint32_t first = 0; first < operands.depth; first += count) add_products(tile, operands, first, count, d);
@@ -173,12 +63,12 @@ void split_fours(float* values, uint32_t depth, uint32_t lanes) {
   std::copy_n(sorted, depth * lanes, values);
 }
 
-// Multiplies 8-bit floats: the chips have no such instruction for a warp, and ptxas makes two of f16 without C, of the
-// first and of the last two of each four elements along K, and an addition of C.
+// Multiplies 8-bit floats on sm_90 and sm_100: these have no such instruction for a warp, and ptxas makes two of f16
+// without C, of the first and of the last two of each four elements along K, and an addition of C.
 void multiply_bytes_tile(Fragment& fragment, const MmaTile& tile) {
   Pieces pieces;
   gather(fragment, tile, pieces);
-  Operands operands;
+  TileOperands operands;
   decode(tile, pieces, operands);
   split_fours(operands.rows, operands.depth, kFragmentRows);
   split_fours(operands.columns, operands.depth, kFragmentColumns);
@@ -203,7 +93,7 @@ void multiply_bytes_tile(Fragment& fragment, const MmaTile& tile) {
 void multiply_f32_tile(Fragment& fragment, const MmaTile& tile) {
   Pieces pieces;
   gather(fragment, tile, pieces);
-  Matrix d = load_words(fragment, tile);
+  TileWords d = load_words(fragment, tile);
   multiply_pieces(tile, pieces, reinterpret_cast<float*>(d.data()));
   store_words(fragment, tile, d);
 }
@@ -227,7 +117,7 @@ void multiply_integer_tile(Fragment& fragment, const MmaTile& tile) {
   gather(fragment, tile, pieces);
   float sums[kFragmentColumns * kFragmentRows] = {};  // below 2^24 in magnitude, and thus exact
   multiply_pieces(tile, pieces, sums);
-  Matrix d = load_words(fragment, tile);
+  TileWords d = load_words(fragment, tile);
   for (size_t i = 0; i < d.size(); ++i) d[i] = add_integer(d[i], static_cast<int64_t>(sums[i]), tile.saturate);
   store_words(fragment, tile, d);
 }
@@ -235,7 +125,7 @@ void multiply_integer_tile(Fragment& fragment, const MmaTile& tile) {
 void multiply_bit_tile(Fragment& fragment, const MmaTile& tile) {
   Pieces pieces;
   gather(fragment, tile, pieces);
-  Matrix d = load_words(fragment, tile);
+  TileWords d = load_words(fragment, tile);
   for (uint32_t n = 0; n < kFragmentColumns; ++n) {
     for (uint32_t m = 0; m < tile.m; ++m) {
       int64_t sum = 0;
@@ -316,15 +206,18 @@ void multiply_quad_pair_tile(Fragment& fragment, const MmaTile& tile) {
 }  // namespace
 
 ElementFormat element_format_of(std::string_view type) {
-  constexpr std::array<std::pair<std::string_view, ElementFormat>, 9> kFormats{{{"f16", ElementFormat::f16},
-                                                                                {"bf16", ElementFormat::bf16},
-                                                                                {"tf32", ElementFormat::tf32},
-                                                                                {"e4m3", ElementFormat::e4m3},
-                                                                                {"e5m2", ElementFormat::e5m2},
-                                                                                {"s8", ElementFormat::s8},
-                                                                                {"u8", ElementFormat::u8},
-                                                                                {"s4", ElementFormat::s4},
-                                                                                {"u4", ElementFormat::u4}}};
+  constexpr std::array<std::pair<std::string_view, ElementFormat>, 12> kFormats{{{"f16", ElementFormat::f16},
+                                                                                 {"bf16", ElementFormat::bf16},
+                                                                                 {"tf32", ElementFormat::tf32},
+                                                                                 {"e4m3", ElementFormat::e4m3},
+                                                                                 {"e5m2", ElementFormat::e5m2},
+                                                                                 {"e3m2", ElementFormat::e3m2},
+                                                                                 {"e2m3", ElementFormat::e2m3},
+                                                                                 {"e2m1", ElementFormat::e2m1},
+                                                                                 {"s8", ElementFormat::s8},
+                                                                                 {"u8", ElementFormat::u8},
+                                                                                 {"s4", ElementFormat::s4},
+                                                                                 {"u4", ElementFormat::u4}}};
   for (const auto& [name, format] : kFormats) {
     if (name == type) return format;
   }
@@ -347,12 +240,13 @@ int take_f64_rounding(Translation& t) {
 }
 
 void choose_multiply(MmaTile& tile) {
-  const bool bytes = tile.a_format == ElementFormat::e4m3 || tile.a_format == ElementFormat::e5m2;
+  const bool bytes = tile.bytes_as_halves;
   if (tile.d_type == Accumulator::f16 || tile.d_type == Accumulator::f32) {
     const ElementFormat a = bytes ? ElementFormat::f16 : tile.a_format, b = bytes ? ElementFormat::f16 : tile.b_format;
     tile.sum = sum_of(a, b, tile.d_type == Accumulator::f16 ? SumResult::odd : SumResult::f32);
   }
-  tile.multiply = bytes                                                                ? multiply_bytes_tile
+  tile.multiply = tile.scale_count != 0                                                ? multiply_scaled_tile
+                  : bytes                                                              ? multiply_bytes_tile
                   : tile.quad_pairs                                                    ? multiply_quad_pair_tile
                   : tile.d_type == Accumulator::f64                                    ? multiply_double_tile
                   : tile.single_bits                                                   ? multiply_bit_tile

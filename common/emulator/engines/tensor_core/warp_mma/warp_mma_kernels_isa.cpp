@@ -78,7 +78,9 @@ uint32_t decode_operand(const FragmentOperand& operand, uint32_t pieces, float* 
     for (uint32_t i = 0; i < pieces * kLanes; ++i) values[i] = Pattern{operand.pieces[i] & 0xffffe000u}.value;
     return pieces;
   }
-  const uint32_t bits = format == ElementFormat::u4 || format == ElementFormat::s4 ? 4 : 8;
+  const bool packed =
+      format == ElementFormat::u4 || format == ElementFormat::s4 || format == ElementFormat::e2m1_packed;
+  const uint32_t bits = packed ? 4 : 8;
   const uint32_t mask = (1u << bits) - 1;
   for (uint32_t piece = 0; piece < pieces; ++piece) {
     const uint32_t* const from = operand.pieces + piece * kLanes;
