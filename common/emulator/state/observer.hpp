@@ -333,18 +333,22 @@ struct TensorMapEvent {
   uint64_t address;  ///< of the map; 0 for a release, which is of all
 };
 
-/// A tcgen05.mma multiplies rows of an operand, of which not all elements are zero, by scale factors that are NaN.
+/// A tcgen05.mma or an mma.sync multiplies rows of an operand, of which not all elements are zero, by scale factors
+/// that are NaN.
 struct NanScales {
   const Block* block;  ///< that has issued it
-  uint32_t warp, lane, pc;
-  char operand;           ///< 'A' or 'B'
-  bool ue4m3;             ///< else ue8m0
-  uint8_t code;           ///< of the first one
-  uint32_t first, last;   ///< rows of the operand in `rank`; B's are columns of D
-  uint32_t count = 0;     ///< of such rows
-  uint32_t rank = 0;      ///< the block in whose tensor memory the factors are
-  uint32_t column = 0;    ///< of the first one
-  bool all_ones = false;  ///< so are the words that they are in, as in shared memory that nothing has written
+  uint32_t warp;
+  uint32_t lane;  ///< that has issued it; in registers, that has the first one
+  uint32_t pc;
+  char operand;               ///< 'A' or 'B'
+  bool ue4m3;                 ///< else ue8m0
+  uint8_t code;               ///< of the first one
+  uint32_t first, last;       ///< rows of the operand in `rank`; B's are columns of D
+  uint32_t count = 0;         ///< of such rows
+  uint32_t rank = 0;          ///< the block in whose tensor memory the factors are
+  uint32_t column = 0;        ///< of the first one; in registers, its byte
+  bool all_ones = false;      ///< so are the words that they are in, as in shared memory that nothing has written
+  bool in_registers = false;  ///< mma.sync
 };
 
 enum class FenceKind : uint8_t {

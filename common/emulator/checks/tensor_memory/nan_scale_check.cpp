@@ -23,6 +23,26 @@ constexpr uint8_t kNanUe8m0 = 0xff;
 
 bool may_be_nan(uint8_t code) { return (code & 0x7f) == 0x7f; }
 
+constexpr const char* kHowBytesGetThere =
+    "how does the byte get there: is an exponent put together with others without a mask (& 0xff), or is it that of "
+    "an infinite or a NaN maximum?";
+
+const char* name_of_rows(const NanScales& event) { return event.operand == 'A' ? "row" : "column"; }
+
+/// "row 3 of A", "5 columns of B, 0 to 7,".
+std::string spell_rows(const NanScales& event) {
+  const char* const rows = name_of_rows(event);
+  return event.count == 1
+             ? fmt::format("{} {} of {}", rows, event.first, event.operand)
+             : fmt::format("{} {}s of {}, {} to {},", event.count, rows, event.operand, event.first, event.last);
+}
+
+std::string consequence_of(const NanScales& event) {
+  return fmt::format(
+      "every sum of such a {0} of D is NaN, whatever else is right; {0}s of zeros, as padding, are not counted",
+      name_of_rows(event));
+}
+
 }  // namespace
 
 void NanScaleCheck::cluster_started(ClusterRecord& cluster) {
@@ -86,7 +106,31 @@ void NanScaleCheck::note_store(ClusterRecord& cluster, const machine::TensorEven
                 {}});
 }
 
+void NanScaleCheck::report_registers(ClusterRecord& cluster, const NanScales& event) {
+  const auto identity = findings_.claim(fmt::format("nan scales of {}", event.operand), event.pc);
+  if (!identity) return;
+  machine::Diagnostic finding;
+  finding.kind = "nan scale factor";
+  finding.place = place_of(cluster, event.block->rank * cluster.order().warps_per_block() + event.warp,
+                           machine::kAllLanes, event.pc);
+  finding.message = fmt::format("the mma.sync here multiplies {} by scale factors that are NaN: 0x{:02x} in {}",
+                                spell_rows(event), event.code, event.ue4m3 ? "ue4m3" : "ue8m0");
+  finding.details.push_back(consequence_of(event));
+  const char side = event.operand == 'A' ? 'a' : 'b';
+  finding.details.push_back(
+      fmt::format("0x{:02x} is byte {} of lane {}'s word of scale factors, which byte-id-{} and "
+                  "thread-id-{} select",
+                  event.code, event.column, event.lane, side, side));
+  finding.likely_cause =
+      event.all_ones
+          ? "all bits of the word are 1, as in shared memory that nothing has written: which address has the "
+            "lane loaded it from, and does it have the scale factors of this row?"
+          : kHowBytesGetThere;
+  findings_.add(cluster.cluster(), *identity, std::move(finding));
+}
+
 void NanScaleCheck::nan_scales_used(ClusterRecord& cluster, const NanScales& event) {
+  if (event.in_registers) return report_registers(cluster, event);
   const State& state = states_[cluster];
   const auto writing = std::find_if(state.begin(), state.end(), [&](const Writing& each) {
     return (each.rank == event.rank || (each.of_pair && (each.rank ^ 1) == event.rank)) &&
@@ -107,23 +151,16 @@ void NanScaleCheck::nan_scales_used(ClusterRecord& cluster, const NanScales& eve
   finding.kind = "nan scale factor";
   finding.place =
       place_of(cluster, event.block->rank * order.warps_per_block() + event.warp, 1u << event.lane, event.pc);
-  const char* const rows = event.operand == 'A' ? "row" : "column";
-  const std::string which = event.count == 1 ? fmt::format("{} {} of {}", rows, event.first, event.operand)
-                                             : fmt::format("{} {}s of {}, {} to {},", event.count, rows, event.operand,
-                                                           event.first, event.last);
   const std::string peer = event.rank == event.block->rank ? "" : " in the peer block";
   finding.message =
-      fmt::format("the tcgen05.mma issued here multiplies {}{} by scale factors that are NaN: 0x{:02x} in {}", which,
-                  peer, event.code, event.ue4m3 ? "ue4m3" : "ue8m0");
-  finding.details.push_back(fmt::format(
-      "every sum of such a {0} of D is NaN, whatever else is right; {0}s of zeros, as padding, are not counted", rows));
+      fmt::format("the tcgen05.mma issued here multiplies {}{} by scale factors that are NaN: 0x{:02x} in {}",
+                  spell_rows(event), peer, event.code, event.ue4m3 ? "ue4m3" : "ue8m0");
+  finding.details.push_back(consequence_of(event));
   const machine::Place place = place_of(cluster, writing->warp, writing->lanes, writing->pc);
   finding.details.push_back(fmt::format("{} by {}{} has put them into tensor memory", place.instruction,
                                         spell_thread(cluster, writing->warp, writing->lanes),
                                         line_of(cluster, writing->pc)));
-  finding.likely_cause =
-      "how does the byte get there: is an exponent put together with others without a mask (& 0xff), or is it that of "
-      "an infinite or a NaN maximum?";
+  finding.likely_cause = kHowBytesGetThere;
   if (suspect != writing->suspects.end()) {
     const std::string name = cluster.kernel().name_of_shared_byte(suspect->address & machine::kSharedOffsetMask);
     finding.details.push_back(

@@ -1,6 +1,6 @@
-// Finds scale factors of tcgen05.mma that are NaN: 0xff in ue8m0, 0x7f and 0xff in ue4m3. The machine announces them
-// where the row that they scale is not all zeros, as padding is: then a row or a column of D is NaN. What wrote them is
-// known when the instruction is one that has copied them to tensor memory, or has stored them there.
+// Finds scale factors of tcgen05.mma and mma.sync that are NaN: 0xff in ue8m0, 0x7f and 0xff in ue4m3. The machine
+// announces them where the row that they scale is not all zeros, as padding is: then a row or a column of D is NaN.
+// What wrote them is known when the instruction is one that has copied them to tensor memory, or has stored them there.
 #pragma once
 
 #include <cstdint>
@@ -51,6 +51,7 @@ class NanScaleCheck final : public MemoryCheck {
   void note_copy(ClusterRecord& cluster, const machine::AsyncOperation& event);
   void note_store(ClusterRecord& cluster, const machine::TensorEvent& event);
   void add(ClusterRecord& cluster, Writing writing);
+  void report_registers(ClusterRecord& cluster, const machine::NanScales& event);
 
   const machine::Kernel* kernel_ = nullptr;  ///< for which the next is known
   bool scales_blocks_ = false;

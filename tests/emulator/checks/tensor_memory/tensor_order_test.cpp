@@ -285,6 +285,35 @@ TEST_F(ScaleFactorsTest, NeedColumnsOfTheirOwn) {
               line_of(wrong, "tcgen05.mma"), "let them begin after the last column of all accumulators"});
 }
 
+/// mma.sync by one warp, with scale factors in registers.
+class RegisterScalesTest : public RaceTest {
+ protected:
+  RegisterScalesTest() : RaceTest(machine::rtx5090()) {}
+
+  // A and B are ones, except where `zeros`: lanes 4 to 7 have rows 1 and 9 of A. Lane 5 has another word of scale
+  // factors.
+  static std::string multiply(const std::string& word, const std::string& selectors, const std::string& zeros = "") {
+    return "mov.u32 %r0, 0x38383838; mov.u32 %r1, %r0; mov.u32 %r2, 0; mov.u32 %r4, 0x7f7f7f7f; mov.u32 %r5, %r4;\n" +
+           zeros + "setp.eq.u32 %p1, %lane, 5;\n@%p1 mov.u32 %r4, " + word + ";\n" +
+           "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e4m3.f32.ue8m0 {%r6, %r7, %r8, %r9}, "
+           "{%r0, %r1, %r0, %r1}, {%r0, %r0}, {%r2, %r2, %r2, %r2}, %r4, " +
+           selectors + ", %r5, {0, 0};\n";
+  }
+};
+
+TEST_F(RegisterScalesTest, AreReportedWhereTheyAreNanForRowsThatAreNotZero) {
+  constexpr Shape kWarp{.threads = 32};
+  const std::string wrong = multiply("0x7f7f7fff", "{0, 0}");
+  expect_one(run(wrong, kWarp), "nan scale factor",
+             {"multiplies row 9 of A by scale factors that are NaN: 0xff in ue8m0", line_of(wrong, "mma.sync"),
+              "0xff is byte 0 of lane 5's word of scale factors, which byte-id-a and thread-id-a select", "& 0xff"});
+  expect_one(run(multiply("0xffffffff", "{2, 0}"), kWarp), "nan scale factor", {"that nothing has written"});
+  expect_silence(run(multiply("0x7f7f7fff", "{1, 0}"), kWarp));
+  expect_silence(run(multiply("0x7f7f7fff", "{0, 1}"), kWarp));
+  const std::string zeros = "shr.u32 %r3, %lane, 2; setp.eq.u32 %p1, %r3, 1;\n@%p1 mov.u32 %r1, 0;\n";
+  expect_silence(run(multiply("0x7f7f7fff", "{0, 0}", zeros), kWarp));
+}
+
 /// A multiplication of a sparse A by one thread. The metadata are in `tile`, 16 bytes for each row of A.
 class MetadataTest : public TensorOrderTest {
  protected:

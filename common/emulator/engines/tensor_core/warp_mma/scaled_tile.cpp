@@ -15,6 +15,7 @@
 #include "emulator/engines/tensor_core/scaled_sum.hpp"
 #include "emulator/engines/tensor_core/warp_mma/mma_tile.hpp"
 #include "emulator/engines/tensor_core/warp_mma/tile_operands.hpp"
+#include "emulator/state/announcements.hpp"
 #include "emulator/state/fault.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -86,6 +87,46 @@ WarpScales read_scales(const Fragment& fragment, const MmaTile& tile, const Tile
   return scales;
 }
 
+// Announces rows that are multiplied by NaN, except where they are zeros, as padding is.
+void announce_nan_factors(const Fragment& fragment, const MmaTile& tile, char operand, const TileScales& from,
+                          const WarpScales& scales, const float* values, uint32_t depth) {
+  const uint32_t* const words = lanes_at<uint32_t>(fragment.registers, from.words);
+  NanScales found{.block = &fragment.block(),
+                  .warp = fragment.warp->index,
+                  .lane = 0,
+                  .pc = fragment.pc,
+                  .operand = operand,
+                  .ue4m3 = tile.scales_ue4m3,
+                  .code = 0,
+                  .first = 0,
+                  .last = 0,
+                  .in_registers = true};
+  const auto is_used = [&](uint32_t row, uint32_t group) {
+    if (!std::isnan(scales.factors[row][group].significand)) return false;
+    for (uint32_t k = group * depth / scales.groups; k < (group + 1) * depth / scales.groups; ++k) {
+      if (values[k * scales.rows + row] != 0) return true;
+    }
+    return false;
+  };
+  for (uint32_t row = 0; row < scales.rows; ++row) {
+    for (uint32_t group = 0; group < scales.groups; ++group) {
+      if (!is_used(row, group)) continue;
+      if (found.count++ == 0) {
+        const uint32_t word = words[scales.lanes[row]];
+        found.lane = scales.lanes[row];
+        found.column = scales.byte_of(tile, group);
+        found.code = static_cast<uint8_t>(word >> 8 * found.column);
+        found.first = row;
+        found.all_ones = word == UINT32_MAX;
+      }
+      found.last = row;
+      break;
+    }
+  }
+  if (found.count == 0) return;
+  for (Observer* observer : fragment.grid().memory_observers) observer->nan_scales_used(found);
+}
+
 // Adds one product after another, in doubles.
 void multiply_scaled_plain(const TileOperands& operands, const WarpScales& a, const WarpScales& b, float* d) {
   const auto scaled = [](const ScaledFactor& factor) { return std::ldexp(factor.significand, factor.exponent); };
@@ -142,6 +183,10 @@ void multiply_scaled_tile(Fragment& fragment, const MmaTile& tile) {
   gather(fragment, tile, pieces);
   TileOperands operands;
   decode(tile, pieces, operands);
+  if (observes_memory(fragment)) {
+    announce_nan_factors(fragment, tile, 'A', tile.a_scales, a, operands.rows, operands.depth);
+    announce_nan_factors(fragment, tile, 'B', tile.b_scales, b, operands.columns, operands.depth);
+  }
   TileWords words = load_words(fragment, tile);
   float* const d = reinterpret_cast<float*>(words.data());
   if (tile.sum.fraction_bits == 0) {
