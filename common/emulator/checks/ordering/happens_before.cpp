@@ -240,7 +240,8 @@ void ClusterOrder::barrier_changed(const machine::BarrierEvent& event) {
     case BarrierEventKind::init: return initialise(index, event);
     case BarrierEventKind::arrive:
       return event.fragment != nullptr ? arrive(index, event) : arrive(barrier, event.operation);
-    case BarrierEventKind::complete_tx: return complete_copy(barrier, event.operation);
+    case BarrierEventKind::complete_tx:
+      return event.fragment != nullptr ? complete_bytes(barrier, event) : complete_copy(barrier, event.operation);
     case BarrierEventKind::phase_complete:
       barrier.open.clock.raise(barrier.component, ++barrier.ends);
       barrier.completed = shared_clock(barrier.open.clock);
@@ -282,6 +283,13 @@ void ClusterOrder::arrive(uint32_t index, const machine::BarrierEvent& event) {
   barrier.arrival_ends = barrier.ends;
   warp.arrivals.push_back({index, event.fragment->pc, warp.time - 1, event.lanes, warp.arrival_count, barrier.ends,
                            event.semantics.relaxed});
+}
+
+/// A thread's own mbarrier.complete_tx, which is always relaxed: it releases what a fence before it has.
+void ClusterOrder::complete_bytes(BarrierOrder& barrier, const machine::BarrierEvent& event) {
+  const uint32_t number = warp_number(*event.fragment);
+  threads_.release_fenced(number, event.lanes, barrier.open);
+  threads_.release_executed(number, event.lanes, true, barrier.open_executed);
 }
 
 void ClusterOrder::wait(uint32_t index, const machine::BarrierEvent& event) {

@@ -17,7 +17,8 @@
 //     that instruction: it takes effect when every lane of its mask has come with its operands (PTX ISA, "shfl.sync":
 //     "wait until all non-exited threads corresponding to membermask have executed shfl.sync"), and a lane has them
 //     when its load has returned. This concerns the load alone: such an instruction makes no write visible.
-//   - Fences, with strong accesses of one location after and before them, order as C++'s fences do.
+//   - Fences, with strong accesses of one location after and before them, order as C++'s fences do. A thread's own
+//     mbarrier.complete_tx is such an access.
 //   - Relaxed arrivals and waits order no memory, but they order execution, and with the fences of tcgen05 around them
 //     that is enough for tensor memory (PTX ISA, "Specialized inter-thread synchronization for tcgen05 instructions").
 //     What a thread knows only through those is kept apart.
@@ -250,6 +251,7 @@ class ClusterOrder {
   void arrive(uint32_t index, const machine::BarrierEvent& event);
   void arrive(BarrierOrder& barrier, uint64_t operation);
   void complete_copy(BarrierOrder& barrier, uint64_t operation);
+  void complete_bytes(BarrierOrder& barrier, const machine::BarrierEvent& event);
   void wait(uint32_t index, const machine::BarrierEvent& event);
   void note_wait(uint32_t warp, uint32_t index, const machine::BarrierEvent& event);
   void complete(Meeting& meeting, const machine::Rendezvous& event);

@@ -314,6 +314,26 @@ TEST_F(RaceTest, KnowsFlags) {
              {"tile+0x40"});
 }
 
+TEST_F(RaceTest, TakesAFenceAndACompletionOfBytesForARelease) {
+  const std::string body = R"(@%first mbarrier.init.shared.b64 [bar], 1;
+    bar.sync 0;
+    setp.eq.u32 %p2, %warp, 1;
+    @%p2 bra WAIT;
+    @%first mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16;
+    st.shared.u32 [%own], %thread;
+    fence.release.sync_restrict::shared::cta.cluster;
+    @%first mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar], 16;
+    bra END;
+    WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0;
+    @!%p1 bra WAIT;
+    ld.shared.u32 %r2, [tile];
+    END:)";
+  expect_silence(run(body));
+  expect_one(run(without(body, "fence.release.sync_restrict::shared::cta.cluster;\n")), "race", {"f.cu:6", "f.cu:11"});
+  // What other lanes wrote is not released, whatever fences they execute.
+  expect_one(run(with(body, "[tile];", "[tile+4];")), "race", {"f.cu:6", "f.cu:12"});
+}
+
 TEST_F(RaceTest, TakesBarrierArriveForHalfABarrier) {
   // Warp 0 writes and arrives, warp 1 waits and reads: ordered. What warp 1 wrote before is not known to warp 0.
   const std::string body = R"(setp.eq.u32 %p1, %warp, 1;
