@@ -178,6 +178,26 @@ void GlobalMemoryCheck::memory_accessed(ClusterRecord& cluster, const RecordedAc
   if (event.order != AccessOrder::weak) synchronise(now);
 }
 
+/// Whether other lanes of the warp have just issued the same bulk store by the same instruction; remembers this one.
+bool GlobalMemoryCheck::is_same_store(State& state, const machine::AsyncOperation& event, uint32_t warp, Time time) {
+  const auto are_equal = [](const auto& some, const auto& others) {
+    return std::ranges::equal(some, others, [](const auto& one, const auto& other) {
+      return one.address == other.address && one.bytes == other.bytes;
+    });
+  };
+  SameStore& last = state.last_store;
+  const machine::LaneMask lane = 1u << event.lane;
+  const bool is_same = last.warp == warp && last.pc == event.fragment->pc && last.time == time && last.lanes != 0 &&
+                       (last.lanes & lane) == 0 && are_equal(last.reads, event.reads) &&
+                       are_equal(last.global, event.global);
+  if (is_same) {
+    last.lanes |= lane;
+  } else {
+    last = {warp, event.fragment->pc, time, lane, event.reads, event.global};
+  }
+  return is_same;
+}
+
 void GlobalMemoryCheck::operation_issued(ClusterRecord& cluster, const IssuedOperation& issued) {
   const machine::AsyncOperation& event = issued.event;
   if (event.tensor_map != 0 && !acquired_maps_.contains(event.tensor_map)) check_map(cluster, event);
@@ -204,6 +224,7 @@ void GlobalMemoryCheck::operation_issued(ClusterRecord& cluster, const IssuedOpe
     now.record.flags |= GlobalRecord::kWrites | GlobalRecord::kBulkStore;
     now.record.agent = warp;
     now.record.time = GlobalRecord::kNotEnded;
+    now.is_same_store = is_same_store(state, event, warp, now.order.warp(warp).time);
     if (event.updates) {
       now.record.flags |= GlobalRecord::kStrong;
       now.record.scope = MemoryScope::device;

@@ -114,6 +114,15 @@ class GlobalMemoryCheck final : public MemoryCheck {
   };
   /// The latest of each warp and group of its lanes: who issues a copy need not know the very last.
   using ProxyFences = std::map<std::pair<uint32_t, machine::LaneMask>, std::deque<ProxyFence>>;
+  /// The last bulk store, and the lanes that have issued the same one by the same instruction: bytes of the same place
+  /// in shared memory to the same place.
+  struct SameStore {
+    uint32_t warp = 0, pc = 0;
+    Time time = 0;
+    machine::LaneMask lanes = 0;
+    std::vector<machine::SharedRange> reads{};
+    std::vector<machine::GlobalRange> global{};
+  };
   struct State {
     State(uint32_t number_, uint32_t warps_) : number(number_), warps(warps_), notes(warps_) {}
     uint32_t number;  ///< GlobalHistory::cluster
@@ -121,8 +130,9 @@ class GlobalMemoryCheck final : public MemoryCheck {
     ClusterNotes notes;
     std::unordered_map<uint32_t, BulkStores> bulk_stores;  ///< by component of the thread
     std::vector<uint32_t> operations;                      ///< records of asynchronous reads
-    std::deque<NarrowOrder> narrow;                        ///< the latest few that ordered nothing
-    uint32_t forgotten = 0;                                ///< GlobalHistory::times_forgotten
+    SameStore last_store;
+    std::deque<NarrowOrder> narrow;  ///< the latest few that ordered nothing
+    uint32_t forgotten = 0;          ///< GlobalHistory::times_forgotten
   };
   /// The access that is held against what is remembered.
   struct Present {
@@ -136,6 +146,7 @@ class GlobalMemoryCheck final : public MemoryCheck {
     const machine::MemoryAccess* event = nullptr;               ///< null for an operation
     const char* what = "";                                      ///< of an operation
     const std::vector<machine::GlobalRange>* ranges = nullptr;  ///< of an operation
+    bool is_same_store = false;                                 ///< other lanes have issued it as well (SameStore)
     std::optional<bool> some_written{};                         ///< of those of an operation; none: not known yet
     uint32_t number = 0;                                        ///< of the record
     uint64_t access = 0, knowledge = 0;                         ///< which answers hold (Answer::since)
@@ -150,6 +161,7 @@ class GlobalMemoryCheck final : public MemoryCheck {
   uint32_t site_of(const machine::Kernel& kernel, uint32_t pc);
   bool observes(const machine::Kernel& kernel, uint32_t pc);
   uint32_t record_of(Present& now, machine::LaneMask lanes);
+  static bool is_same_store(State& state, const machine::AsyncOperation& event, uint32_t warp, Time time);
   /// Logs a read, if that is all that it needs (read_log.hpp); returns whether it was.
   bool log_read(ClusterRecord& cluster, State& state, const RecordedAccess& recorded);
   bool may_log(GlobalAllocation& allocation, uint64_t page);

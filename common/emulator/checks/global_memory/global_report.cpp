@@ -194,7 +194,9 @@ void GlobalMemoryCheck::report_race(Present& now, GlobalAllocation& allocation, 
   const bool agree = past.is(GlobalRecord::kWrites) && !past.is(GlobalRecord::kAsync) && now.event != nullptr &&
                      now.event->kind == machine::AccessKind::write && changed_nothing(*now.event, lanes);
   const bool same_instruction = past.site == now.record.site;
-  const bool tolerated = agree && same_instruction;
+  const bool same_store = now.is_same_store && same_instruction && past.is(GlobalRecord::kBulkStore) &&
+                          past.cluster == now.state.number && past.agent == now.warp;
+  const bool tolerated = (agree && same_instruction) || same_store;
   // The pair is reported, of several at two lines, that needs the strongest order.
   const uint32_t warps = now.order.warps_per_block();
   const bool same_cluster = past.cluster == now.state.number;
@@ -223,7 +225,12 @@ void GlobalMemoryCheck::report_race(Present& now, GlobalAllocation& allocation, 
   if (agree && !tolerated) {
     finding.details.emplace_back("both wrote the same value this time, but nothing says that they always do");
   }
-  if (tolerated) finding.tolerated = "both write the same value";
+  if (same_store) {
+    finding.tolerated = "the lanes of one instruction store the same bytes";
+    finding.likely_cause = "one lane is enough: choose it, with elect.sync, before the store";
+  } else if (tolerated) {
+    finding.tolerated = "both write the same value";
+  }
   findings_.add(now.cluster.cluster(), *identity, std::move(finding));
 }
 

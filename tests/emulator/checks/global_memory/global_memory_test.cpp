@@ -63,6 +63,23 @@ TEST_F(GlobalMemoryTest, ToleratesEqualValuesOfOneInstruction) {
   EXPECT_EQ(result.diagnostics[0].tolerated, "both write the same value");
 }
 
+TEST_F(GlobalMemoryTest, ToleratesTheSameBulkStoreOfSeveralLanes) {
+  const std::string body =
+      "mov.u32 %r1, tile;\ncp.async.bulk.global.shared::cta.bulk_group [%out], [%r1], 16;\n"
+      "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\n";
+  const machine::LaunchResult result = run_alone(body, {.threads = 32});
+  ASSERT_EQ(result.diagnostics.size(), 1u) << text_of(result);
+  EXPECT_EQ(result.diagnostics[0].tolerated, "the lanes of one instruction store the same bytes");
+  // From other places the lanes may store other bytes.
+  const std::string apart = with(body, "mov.u32 %r1, tile;", "mov.u32 %r1, tile;\nmad.lo.u32 %r1, %lane, 16, %r1;");
+  expect_one(run_alone(apart, {.threads = 32}), "race", {"[lane 1]", "[lane 0]", "nobody has waited"});
+  // And so may two warps, and a lane that comes again.
+  const std::string store = "cp.async.bulk.global.shared::cta.bulk_group [%out], [%r1], 16;\n";
+  const std::string of_one = "setp.eq.u32 %p2, %lane, 0;\n" + with(body, store, "@%p2 " + store);
+  expect_one(run_alone(of_one, {.threads = 64}), "race", {"warp 1 [lane 0]", "warp 0 [lane 0]"});
+  expect_one(run_alone(with(of_one, store, store + "@%p2 " + store), {.threads = 32}), "race", {"f.cu:3", "f.cu:4"});
+}
+
 TEST_F(GlobalMemoryTest, TellsScopesOfAtomicsApart) {
   is_initialised = true;
   expect_silence(run_alone("atom.global.relaxed.gpu.add.u32 %r1, [%out], 1;\n"));
