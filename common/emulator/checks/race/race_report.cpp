@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "emulator/checks/ordering/thread_knowledge.hpp"
 #include "emulator/checks/ordering/wording.hpp"
 #include "emulator/checks/race/race_cause.hpp"
 
@@ -38,6 +39,20 @@ bool must_agree(const machine::Kernel& kernel, uint32_t one_pc, uint32_t other_p
   return one != kernel.stored_constants.end() && other != kernel.stored_constants.end() && one->second == other->second;
 }
 
+/// Whether a read comes after the write of one of several lanes that wrote this byte in one instruction: what the
+/// others write later is the same, or they are reported.
+bool has_seen_one(const PastAccess& before, const PresentAccess& now) {
+  if (!before.writes() || before.is_asynchronous() || !before.is_even() || now.record.writes() ||
+      now.record.is_asynchronous() || now.known == nullptr) {
+    return false;
+  }
+  bool seen = false;
+  machine::for_each_lane(before.lanes, [&](uint32_t lane) {
+    seen = seen || now.known->at(ThreadKnowledge::component_of(before.agent, lane)) >= before.time;
+  });
+  return seen;
+}
+
 }  // namespace
 
 void RaceReport::race(const ClusterRecord& cluster, const PastAccess& before, const PresentAccess& now,
@@ -45,6 +60,7 @@ void RaceReport::race(const ClusterRecord& cluster, const PastAccess& before, co
   const bool agree = before.writes() && !before.is_asynchronous() && now.written != nullptr &&
                      changed_nothing(*now.written, now.lanes);
   const bool same_value = agree && must_agree(cluster.kernel(), before.pc(), now.record.pc());
+  const bool seen_one = has_seen_one(before, now);
   findings_.note_race(before.pc(), now.record.pc());
   const bool is_in_warpgroup = now.together != nullptr && cluster.order().knows_of_all(before, *now.together);
   const uint32_t warps = cluster.order().warps_per_block();
@@ -54,9 +70,9 @@ void RaceReport::race(const ClusterRecord& cluster, const PastAccess& before, co
                             : same_block                                             ? 1
                                                                                      : 2;
   // What the chip tolerates must not hide a race of other threads on the same two lines.
-  const auto identity = findings_.claim_pair(same_value        ? "race of equal values"
-                                             : is_in_warpgroup ? "race in a warpgroup"
-                                                               : "race",
+  const auto identity = findings_.claim_pair(same_value || seen_one ? "race of equal values"
+                                             : is_in_warpgroup      ? "race in a warpgroup"
+                                                                    : "race",
                                              before.pc(), now.record.pc(), strength);
   if (!identity) return;
   const machine::Kernel& kernel = cluster.kernel();
@@ -82,6 +98,10 @@ void RaceReport::race(const ClusterRecord& cluster, const PastAccess& before, co
   const uint32_t first = before.is_asynchronous() ? cluster.order().operation(before.operation()).warp : before.agent;
   finding.between = {std::min(first, now.warp), std::max(first, now.warp)};
   if (same_value) finding.tolerated = "both write the same value";
+  if (seen_one) {
+    finding.tolerated = "the write of one of these lanes is over, and the others write the same value";
+    finding.likely_cause = "one lane is enough to write it; or put a __syncwarp() and a fence after the write";
+  }
   if (is_in_warpgroup) {
     finding.tolerated =
         "it was over for another warp of the warpgroup when that issued its part, and on an H200 no warp's wgmma "

@@ -334,6 +334,32 @@ TEST_F(RaceTest, TakesAFenceAndACompletionOfBytesForARelease) {
   expect_one(run(with(body, "[tile];", "[tile+4];")), "race", {"f.cu:6", "f.cu:12"});
 }
 
+TEST_F(RaceTest, ToleratesAReadAfterOneOfSeveralLanesThatWroteTheSame) {
+  const std::string body = R"(@%first mbarrier.init.shared.b64 [bar], 1;
+    bar.sync 0;
+    setp.eq.u32 %p2, %warp, 1;
+    @%p2 bra WAIT;
+    st.shared.u32 [tile], %warp;
+    @%first mbarrier.arrive.shared.b64 _, [bar];
+    bra END;
+    WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0;
+    @!%p1 bra WAIT;
+    ld.shared.u32 %r2, [tile];
+    END:)";
+  const machine::LaunchResult result = run(body);
+  ASSERT_EQ(result.diagnostics.size(), 1u);
+  EXPECT_NE(result.diagnostics[0].tolerated, "");
+  // Not after the write of any of them; and a write, which what the others do later may undo.
+  const machine::LaunchResult none = run(with(body, "@%first mbarrier.arrive",
+                                              "setp.eq.u32 %p3, %thread, 0;\n"
+                                              "@%p3 mbarrier.arrive.relaxed.cta"));
+  ASSERT_EQ(none.diagnostics.size(), 1u);
+  EXPECT_EQ(none.diagnostics[0].tolerated, "");
+  const machine::LaunchResult write = run(with(body, "ld.shared.u32 %r2, [tile]", "@%p2 st.shared.u32 [tile], 5"));
+  ASSERT_EQ(write.diagnostics.size(), 1u);
+  EXPECT_EQ(write.diagnostics[0].tolerated, "");
+}
+
 TEST_F(RaceTest, TakesBarrierArriveForHalfABarrier) {
   // Warp 0 writes and arrives, warp 1 waits and reads: ordered. What warp 1 wrote before is not known to warp 0.
   const std::string body = R"(setp.eq.u32 %p1, %warp, 1;
