@@ -5,8 +5,8 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
-#include <cuda/atomic>
 
+#include "stagecraft/ptx.hpp"
 #include "stagecraft/tile_work.hpp"
 
 namespace stagecraft {
@@ -26,9 +26,9 @@ namespace stagecraft {
 ///                  arrive sets its tile's to zero again.
 /// Source: PTX ISA, "Memory Consistency Model" (an acquire-release operation of scope `.gpu`, after `bar.sync`).
 __device__ inline bool arrives_last(uint32_t* counters, const Work& work) {
-  cuda::atomic_ref<uint32_t, cuda::thread_scope_device> arrived{counters[work.counter]};
-  if (arrived.fetch_add(1, cuda::memory_order_acq_rel) + 1 < work.pieces) return false;
-  arrived.store(0, cuda::memory_order_relaxed);  // for the next launch
+  uint32_t* arrived = counters + work.counter;
+  if (ptx::fetch_add_acq_rel(arrived, 1) + 1 < work.pieces) return false;
+  ptx::store_relaxed(arrived, 0);  // for the next launch
   return true;
 }
 

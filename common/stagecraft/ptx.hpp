@@ -63,6 +63,33 @@ __device__ __forceinline__ void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(Count));
 }
 
+/// Adds to a word in global memory that all blocks share; what it was before. An acquire and a release for the device.
+///
+/// Any thread. `cuda::atomic_ref` does the same, but nvcc reads for a second what <cuda/atomic> includes.
+/// Source: PTX ISA, "atom" (`.acq_rel`).
+__device__ inline uint32_t fetch_add_acq_rel(uint32_t* word, uint32_t addend) {
+  uint32_t before;
+  asm volatile("atom.add.acq_rel.gpu.u32 %0, [%1], %2;" : "=r"(before) : "l"(word), "r"(addend) : "memory");
+  return before;
+}
+
+/// Reads such a word, and acquires what was released with the value. Any thread. Source: PTX ISA, "ld" (`.acquire`).
+__device__ inline uint32_t load_acquire(const uint32_t* word) {
+  uint32_t value;
+  asm volatile("ld.acquire.gpu.b32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+  return value;
+}
+
+/// Writes such a word, and releases what was written before. Any thread. Source: PTX ISA, "st" (`.release`).
+__device__ inline void store_release(uint32_t* word, uint32_t value) {
+  asm volatile("st.release.gpu.b32 [%0], %1;" : : "l"(word), "r"(value) : "memory");
+}
+
+/// Writes such a word, and orders nothing. Any thread. Source: PTX ISA, "st" (`.relaxed`).
+__device__ inline void store_relaxed(uint32_t* word, uint32_t value) {
+  asm volatile("st.relaxed.gpu.b32 [%0], %1;" : : "l"(word), "r"(value) : "memory");
+}
+
 /// Asks for a tensor map (128 bytes, a `__grid_constant__` parameter or global memory) before its first use.
 ///
 /// Called by one thread. A hint: it changes no result.

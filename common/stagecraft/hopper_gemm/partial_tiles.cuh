@@ -4,10 +4,10 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
-#include <cuda/atomic>
 
 #include "stagecraft/cluster.hpp"
 #include "stagecraft/hopper_gemm/tile_of_c.cuh"
+#include "stagecraft/ptx.hpp"
 #include "stagecraft/warp.hpp"
 
 namespace stagecraft {
@@ -27,9 +27,7 @@ __device__ __forceinline__ void deliver(const TwinProblem<Config>& problem, cons
     }
   }
   __syncwarp();
-  if (lane == 0) {  // releases what all lanes have written
-    cuda::atomic_ref<uint32_t, cuda::thread_scope_device>(problem.delivered[warp]).store(1, cuda::memory_order_release);
-  }
+  if (lane == 0) ptx::store_release(problem.delivered + warp, 1);  // releases what all lanes have written
 }
 
 /// Waits for what a warp of another block delivers, and adds it to the caller's sums. Called by a whole warp.
@@ -37,11 +35,10 @@ template <typename Config>
 __device__ __forceinline__ void collect(const TwinProblem<Config>& problem, typename Twin<Config>::Sums& sums, int warp,
                                         int lane) {
   constexpr int kWords = Config::tile_n / 8;
-  const cuda::atomic_ref<uint32_t, cuda::thread_scope_device> delivered(problem.delivered[warp]);
   if (lane == 0) {
-    while (delivered.load(cuda::memory_order_acquire) == 0) {
+    while (ptx::load_acquire(problem.delivered + warp) == 0) {
     }
-    delivered.store(0, cuda::memory_order_relaxed);  // for the next launch
+    ptx::store_relaxed(problem.delivered + warp, 0);  // for the next launch
   }
   __syncwarp();
   const float4* from =
