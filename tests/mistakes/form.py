@@ -13,8 +13,8 @@ FORM = "tests/mistakes/README.md explains the form"
 SOURCES = (".cu", ".cuh", ".hpp")
 SEVERAL = ("expect", "refused")  # keys that may stand several times in a mistake
 OF_THE_GALLERY = ("kind", "line", "says", "fix")  # which belong together
-KEYS = (*SEVERAL, *OF_THE_GALLERY, "class", "issue", "checks", "explore", "chip", "recorded", "exhaust", "numbers", "host", "skips",
-        "architecture", "pending")
+KEYS = (*SEVERAL, *OF_THE_GALLERY, "class", "issue", "checks", "explore", "chip", "recorded", "exhaust", "numbers", "host", "kernels",
+        "skips", "architecture", "pending")
 NEW = ["SAY WHICH MISTAKE THIS IS.", "expect: WHAT THE REPORT MUST CONTAIN"]
 MOST_CONTEXT = 6  # lines before and after a change that make it unique, if the function does not
 

@@ -92,7 +92,8 @@ def make(kind: str, which: str, folder: str, sources: str, rest: list[str]) -> N
     """Compiles a wrong answer of a chapter."""
     mistake = several([which])[0]
     compiler = rest[2:] if kind != "refused" else rest
-    answer = WrongAnswer(mistake.chapter, mistake.wrong_texts(), mistake.files(), folder, sources.split(","), compiler)
+    wrong = [source for source in sources.split(",") if pathlib.Path(source).name == mistake.value("kernels", pathlib.Path(source).name)]
+    answer = WrongAnswer(mistake.chapter, mistake.wrong_texts(), mistake.files(), folder, wrong, compiler)
     if kind == "refused":
         answer.have_refused()
         return
