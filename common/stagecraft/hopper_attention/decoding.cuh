@@ -9,8 +9,8 @@
 #include <cuda/ptx>
 
 #include "stagecraft/dependent_launch.hpp"
-#include "stagecraft/hopper_attention/fragments.hpp"
 #include "stagecraft/mbarrier.hpp"
+#include "stagecraft/mma_sync.hpp"
 #include "stagecraft/packed_elements.hpp"
 #include "stagecraft/partial_sums.hpp"
 #include "stagecraft/pipeline_state.hpp"

@@ -1,9 +1,10 @@
-// Products of 16 rows by the tensor core of a single warp, whose operands and sums are in registers: for queries too
-// few to fill the 64 rows of a `wgmma`.
+// Products of 16 rows by the tensor core of a single warp, whose operands and sums are in registers. Every GPU since
+// Ampere has them; on a Hopper they are for what is too small for the 64 rows of a `wgmma`.
 #pragma once
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #include <concepts>
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace stagecraft {
 
 /// What `mma.sync` takes here as A and B.
 template <typename T>
-concept FragmentElement = std::same_as<T, __nv_bfloat16> || std::same_as<T, __half>;
+concept FragmentElement = std::same_as<T, __nv_bfloat16> || std::same_as<T, __half> || std::same_as<T, __nv_fp8_e4m3>;
 
 /// Loads four matrices of 8 x 8 elements of 16 bits from shared memory.
 ///
@@ -34,14 +35,24 @@ __device__ __forceinline__ void load_matrices_transposed(uint32_t row, uint32_t 
                : "memory");
 }
 
-/// Adds A (16 x 16) * B (16 x 8) to sums (16 x 8), of which a lane has those of rows lane / 4 and lane / 4 + 8, columns
-/// lane % 4 * 2 and the next.
+/// Adds A (16 rows) * B (8 columns), over 32 bytes along K, to sums (16 x 8), of which a lane has those of rows lane /
+/// 4 and lane / 4 + 8, columns lane % 4 * 2 and the next.
 ///
-/// Called by a whole warp. Source: PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type".
+/// Called by a whole warp.
+/// @param a       the four matrices of A: rows 0 to 7 of the first 16 bytes along K, rows 8 to 15, and both again of
+/// the
+///                other 16 bytes.
+/// @param b0, b1  the two of B, whose rows are contiguous along K: of the first 16 bytes, and of the others.
+/// Source: PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type", "... mma.m16n8k32".
 template <FragmentElement Element>
 __device__ __forceinline__ void multiply_fragments(float (&sums)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
   if constexpr (std::same_as<Element, __nv_bfloat16>) {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  } else if constexpr (std::same_as<Element, __nv_fp8_e4m3>) {
+    asm("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
         "{%0, %1, %2, %3};"
         : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
