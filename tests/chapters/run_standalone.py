@@ -3,7 +3,7 @@
 
 usage: run_standalone.py COMMAND CHAPTER VERSION ARCHITECTURE NVCC LIBRARIES [--compile-only]
 
-ARCHITECTURE is 100a or 90a; LIBRARIES is the folder of the emulated GPU's libcudart. With --compile-only, the kernel is compiled
+ARCHITECTURE is 100a, 90a or 120a; LIBRARIES is the folder of the emulated GPU's libcudart. With --compile-only, the kernel is compiled
 as the file says, and not run. The file is made by COMMAND standalone CHAPTER VERSION, and must name the same architecture.
 """
 
@@ -12,6 +12,8 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+
+DEVICES = {"100a": "b200", "90a": "h200", "120a": "rtx5090"}
 
 
 def main() -> int:
@@ -33,7 +35,7 @@ def main() -> int:
         subprocess.run([nvcc, "-gencode", target, "-std=c++20", "-c", source.name, "-o", "kernel.o"], cwd=folder, check=True)
         subprocess.run(["g++", "kernel.o", "-L" + libraries, "-lcudart"], cwd=folder, check=True)
         settings = {"LD_LIBRARY_PATH": libraries, "STAGECRAFT_CHECKS": "race",
-                    "STAGECRAFT_DEVICE": "h200" if architecture == "90a" else "b200"}
+                    "STAGECRAFT_DEVICE": DEVICES[architecture]}
         done = subprocess.run(["./a.out", "300", "200", "136"], cwd=folder, env={**os.environ, **settings},
                               capture_output=True, text=True, check=False)
         print(done.stdout + done.stderr, end="")
