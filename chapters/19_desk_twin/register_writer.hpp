@@ -10,7 +10,6 @@
 #include <problem.cuh>
 
 #include "stagecraft/epilogue.hpp"
-#include "stagecraft/packed_elements.hpp"
 #include "stagecraft/ptx_sm90.hpp"
 #include "stagecraft/tile_batch.hpp"
 #include "stagecraft/warp.hpp"
@@ -56,8 +55,8 @@ class RegisterWriter {
     for (int i = 0; i < Sums::rows / 16; ++i) {
 #pragma unroll
       for (int j = 0; j < Sums::columns / 16; ++j) {  // 16 x 16 of the slice: four matrices of 8 x 8
-        // TODO 3: four pairs of values, and their places: apply the operations, round (PairConversion), and store the
-        // four matrices. The address of which row does each lane pass?
+        // TODO 3: four pairs of values, and their places: apply the operations, round, and store the four
+        // matrices. The address of which row does each lane pass?
       }
     }
     store(to, place, operations);

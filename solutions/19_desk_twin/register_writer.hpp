@@ -10,7 +10,6 @@
 #include <problem.cuh>
 
 #include "stagecraft/epilogue.hpp"
-#include "stagecraft/packed_elements.hpp"
 #include "stagecraft/ptx_sm90.hpp"
 #include "stagecraft/tile_batch.hpp"
 #include "stagecraft/warp.hpp"
@@ -62,7 +61,8 @@ class RegisterWriter {
           const float(&of)[4] = sums.of[i][2 * j + k / 2];
           float values[2] = {of[k % 2 * 2], of[k % 2 * 2 + 1]};
           operations(values, place_of(tile, place, 16 * i + k % 2 * 8 + lane / 4, 16 * j + k / 2 * 8 + lane % 4 * 2));
-          matrices[k] = detail::PairConversion<__nv_bfloat16>::convert(values[0], values[1]);
+          const __nv_bfloat162 rounded = __floats2bfloat162_rn(values[0], values[1]);
+          matrices[k] = reinterpret_cast<const uint32_t&>(rounded);
         }
         ptx::store_matrices(to.shared_address() + Slice::offset_of(16 * i + lane % 16, 16 * j + lane / 16 * 8),
                             matrices[0], matrices[1], matrices[2], matrices[3]);
