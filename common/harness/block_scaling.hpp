@@ -222,19 +222,22 @@ inline ScaledProduct scaled_product(std::span<const double> a, std::span<const d
           .magnitude = multiply_by_transposed(sizes(a), sizes(b), m, n, k)};
 }
 
-/// Compares each element of an f32 product with the exact one. The operands' values differ so much in size that
-/// ProductTolerance does not apply; the running sums are limited by the magnitudes instead, and the error of each
+/// Compares each element of a product, in f32 or bf16, with the exact one. The operands' values differ so much in size
+/// that ProductTolerance does not apply; the running sums are limited by the magnitudes instead, and the error of each
 /// instruction is the one that ProductTolerance explains.
 /// @param mma_k        products that one instruction adds.
 /// @param extra_units  more roundings of 2^-23 for each instruction, such as a multiplication by a scale in f32.
-inline Comparison compare_scaled(std::span<const float> actual, const ScaledProduct& reference, size_t k, size_t mma_k,
-                                 double extra_units = 0) {
+template <typename Values>
+Comparison compare_scaled(const Values& actual, const ScaledProduct& reference, size_t k, size_t mma_k,
+                          double extra_units = 0) {
+  using Output = std::remove_cvref_t<decltype(actual[0])>;
+  constexpr double kRounded = std::is_same_v<Output, float> ? 0 : kRounding<Output>;  // f32 is what is summed in
   const double instructions = std::ceil(static_cast<double>(k) / static_cast<double>(mma_k));
   const double units = instructions * (1 + static_cast<double>(mma_k + 1) / 2 + extra_units);
   Comparison result;
   for (size_t i = 0; i < reference.exact.size(); ++i) {
-    const double error = std::abs(static_cast<double>(actual[i]) - reference.exact[i]);
-    const double allowed = units * 0x1p-23 * reference.magnitude[i];
+    const double error = std::abs(static_cast<double>(static_cast<float>(actual[i])) - reference.exact[i]);
+    const double allowed = units * 0x1p-23 * reference.magnitude[i] + kRounded * std::abs(reference.exact[i]);
     const double excess = std::isnan(error) ? HUGE_VAL : error == 0 ? 0 : error / allowed;
     if (excess > 1) ++result.wrong;
     if (excess > result.worst_excess) {

@@ -773,6 +773,10 @@ class Search {
     for_each("those of the first k-tile, for each k-tile", [this](Place at, int) {
       return Place{at.of_a, at.row, at.k % s_.tile_k};
     });
+    for_each("those of the first four blocks of each k-tile, for all of its blocks", [this](Place at, int) {
+      const int four = 4 * (at.of_a ? w_.scaled_a : w_.scaled_b)->block;
+      return Place{at.of_a, at.row, at.k / s_.tile_k * s_.tile_k + at.k % s_.tile_k % four};
+    });
     for_each("those of the first tile's rows, for each tile of C",
              [&](Place at, int) { return in_row(at, at.row % tile_of(at.of_a)); });
     for_each("those of the first row of each tile, for all of its rows",
