@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cuda/ptx>
 
 #include "stagecraft/mbarrier.hpp"
 #include "stagecraft/mma_sync.hpp"
@@ -57,6 +58,9 @@ __device__ __forceinline__ void multiply(WarpSums<M, N>& sums, const Fragments<M
 //! [arrives]
 /// Counts one arrival for the calling warp: what all of its lanes have read is in their registers. Called by all lanes.
 __device__ __forceinline__ void arrive_for_warp(MbarPtr barrier) {
+  // An arrival can overtake an ldmatrix that waits its turn, and TMA then overwrites what it has not read: seen on an
+  // H200. The fence is what PTX asks for between a thread's reads and TMA's writes.
+  cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
   __syncwarp();
   if (lane_index() == 0) arrive(barrier);
 }
