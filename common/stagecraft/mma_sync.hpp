@@ -9,6 +9,8 @@
 #include <concepts>
 #include <cstdint>
 
+#include "stagecraft/block_scaled_types.hpp"
+
 namespace stagecraft {
 
 /// What `mma.sync` takes here as A and B.
@@ -61,6 +63,41 @@ __device__ __forceinline__ void multiply_fragments(float (&sums)[4], const uint3
         "{%0, %1, %2, %3};"
         : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  }
+}
+
+/// Which bytes of which lanes' registers an operand's scale factors are.
+struct ScaleSelector {
+  uint16_t byte;    ///< of the first block: 0 to 3, for two blocks 0 or 2, for four 0
+  uint16_t thread;  ///< of A: 0, the lower two lanes of each quad, rows 0 to 7 and 8 to 15, or 1, the upper two; of B:
+                    ///< 0 to 3, the lane
+};
+
+/// Adds A (16 rows) * B (8 columns), over 32 bytes along K, to sums as `multiply_fragments` does, each block of K
+/// multiplied by A's scale factor and B's. sm_120 only.
+///
+/// Called by a whole warp. The selectors must be known when the kernel is compiled.
+/// @tparam Type     Mxfp8 or Nvfp4.
+/// @param sfa, sfb  registers with the scale factors of a row, its blocks in ascending bytes: those of row lane / 4 of
+///                  the fragment, or of A's row eight below it.
+/// Source: PTX ISA, "Block Scaling for mma.sync".
+template <typename Type>
+__device__ __forceinline__ void multiply_scaled_fragments(float (&sums)[4], const uint32_t (&a)[4], uint32_t b0,
+                                                          uint32_t b1, uint32_t sfa, ScaleSelector of_a, uint32_t sfb,
+                                                          ScaleSelector of_b) {
+  if constexpr (std::same_as<Type, Mxfp8>) {
+    asm("mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e4m3.f32.ue8m0 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3}, %10, {%11, %12}, %13, {%14, %15};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "r"(sfa), "h"(of_a.byte), "h"(of_a.thread),
+          "r"(sfb), "h"(of_b.byte), "h"(of_b.thread));
+  } else {
+    static_assert(std::same_as<Type, Nvfp4>, "multiply_scaled_fragments: Type must be Mxfp8 or Nvfp4");
+    asm("mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3}, %10, {%11, %12}, %13, {%14, %15};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "r"(sfa), "h"(of_a.byte), "h"(of_a.thread),
+          "r"(sfb), "h"(of_b.byte), "h"(of_b.thread));
   }
 }
 

@@ -3,6 +3,8 @@
 
 #include <cuda_bf16.h>
 
+#include <cstdint>
+
 namespace stagecraft {
 
 /// The bf16 kernels of the chapter, in order.
@@ -19,5 +21,13 @@ enum class DeskStep {
 /// @param n, k  multiples of 8.
 void start_desk_step(DeskStep step, const __nv_bfloat16* a, const __nv_bfloat16* b, __nv_bfloat16* d, int m, int n,
                      int k);
+
+/// Starts the kernel for a block-scaled type, of which D is bf16, with launch control.
+/// @tparam Type     Mxfp8 or Nvfp4.
+/// @param sfa, sfb  scale factors, in atoms as ScaleFactorTile, padded by numbers.
+/// @param n         a multiple of 8. @param k  of 16 bytes.
+template <typename Type>
+void start_desk_step(const uint8_t* a, const uint8_t* sfa, const uint8_t* b, const uint8_t* sfb, __nv_bfloat16* d,
+                     int m, int n, int k);
 
 }  // namespace stagecraft
