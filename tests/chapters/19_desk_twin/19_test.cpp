@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "desk_test.hpp"
 #include "harness/comparison.hpp"
-#include "harness/device.hpp"
 #include "harness/device_buffer.hpp"
 #include "harness/kernel_run.hpp"
 #include "harness/product_mistakes.hpp"
@@ -23,18 +23,7 @@ namespace {
 
 using Bf16 = __nv_bfloat16;
 
-/// A test of kernels that are compiled for 12.0 alone: for them, the emulated GPU is an RTX 5090.
-class Chapter19 : public testing::Test {
- protected:
-  void SetUp() override {
-    const cudaDeviceProp device = current_device();
-    if (device.major != 12) {
-      GTEST_SKIP() << device.name << " has compute capability " << device.major << "." << device.minor
-                   << ", and only 12.0 and 12.1 (RTX 50, DGX Spark) run the kernels of this chapter. Run it on the "
-                      "emulated RTX 5090: build with -Dgpu_backend=emulator, and leave STAGECRAFT_DEVICE unset.";
-    }
-  }
-};
+using Chapter19 = stagecraft::chapters::DeskTest;
 
 // ---- Fragments ------------------------------------------------------------------------------------------------------
 
