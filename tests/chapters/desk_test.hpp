@@ -3,13 +3,17 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "harness/device.hpp"
 
 namespace stagecraft::chapters {
 
-/// A test of kernels that are compiled for 12.0 alone: for them, the emulated GPU is an RTX 5090. A chip is what it is.
+/// A test of kernels that are compiled for 12.0 alone: for them, the emulated GPU is an RTX 5090, unless the
+/// environment names another. A chip is what it is.
 class DeskTest : public testing::Test {
  protected:
+  static void SetUpTestSuite() { setenv("STAGECRAFT_DEVICE", "rtx5090", /*replace=*/0); }
   void SetUp() override {
     const cudaDeviceProp device = harness::current_device();
     if (device.major != 12) {
