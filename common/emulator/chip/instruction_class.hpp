@@ -24,12 +24,15 @@ enum class InstructionClass : uint8_t {
   convert_half,      ///< from 32-bit floats to 16-bit ones
   shuffle,
   vote,
-  match,        ///< match.any, match.all
-  reduce,       ///< redux
-  warp_matrix,  ///< mma.sync
-  control,      ///< branches, calls
-  memory,       ///< loads and stores; how long they take is decided by the memory
-  barrier,      ///< instructions on barriers, and those that start asynchronous operations
+  match,                    ///< match.any, match.all
+  reduce,                   ///< redux
+  warp_matrix,              ///< mma.sync with sums of 32-bit floats
+  warp_matrix_short,        ///< the same of half the depth: of 8 for 16-bit numbers, of 16 for bytes
+  warp_matrix_quick,        ///< with block scales, or sums of 16-bit floats or integers: GeForce is faster there
+  warp_matrix_quick_short,  ///< the same of half the depth
+  control,                  ///< branches, calls
+  memory,                   ///< loads and stores; how long they take is decided by the memory
+  barrier,                  ///< instructions on barriers, and those that start asynchronous operations
   fence,
   fewer_registers,  ///< setmaxnreg.dec
   more_registers,   ///< setmaxnreg.inc

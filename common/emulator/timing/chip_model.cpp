@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "emulator/chip/architecture.hpp"
-
 namespace stagecraft::emulator::timing {
 namespace {
 
@@ -86,7 +84,11 @@ void set_instruction_costs(ChipModel& chip) {
   set(InstructionClass::reduce, {1, Pipe::memory, 8, 44});
   // One unit of a multiprocessor, 62 cycles where all lanes differ: here each sub-partition has a quarter of it.
   set(InstructionClass::match, {1, Pipe::match, 252, 369});
+  // `mma.sync m16n8k16 issue`, and nvidia-h200-2026-11-23-divisions, `mma.sync m16n8k8 bf16` and the others.
   set(InstructionClass::warp_matrix, {1, Pipe::matrix, 6, 24});
+  set(InstructionClass::warp_matrix_short, {1, Pipe::matrix, 4, 17});
+  set(InstructionClass::warp_matrix_quick, {1, Pipe::matrix, 6, 24});
+  set(InstructionClass::warp_matrix_quick_short, {1, Pipe::matrix, 4, 17});
   // Not measured alone: a loop of the benchmarks takes about ten cycles a turn with its counter and comparison.
   set(InstructionClass::control, {1, Pipe::issue, 2, 6});
   set(InstructionClass::memory, {1, Pipe::memory, 4, 0});
@@ -231,7 +233,8 @@ ChipModel make_h200() {
   chip.cluster_barrier = 82;
   chip.cluster_launch = 400;  // Hopper has none
 
-  chip.product_latency = 79;  // `wgmma m64n256k16 bf16, A in shared memory, latency`: 207, less 128
+  chip.part_of_warp_product = 4. / 6;  // an m16n8k16 takes 6 cycles of a sub-partition, and as much by wgmma takes 4
+  chip.product_latency = 79;           // `wgmma m64n256k16 bf16, A in shared memory, latency`: 207, less 128
   chip.product_latency_pair = 79;
   return chip;
 }
@@ -287,12 +290,86 @@ ChipModel make_b200() {
   return chip;
 }
 
+/// No such card was measured for this project. Sources: NVIDIA RTX Blackwell GPU Architecture, appendix A ("NVIDIA");
+/// mmapeak, as gakaki/mmapeak_5090_5090d and main-horse.github.io/posts/5090-mm-perf print it for an RTX 5090
+/// ("mmapeak"); gpu-flops-bench, the most that it reached ("flops-bench"); Chips and Cheese, "Blackwell: Nvidia's
+/// Massive GPU", for an RTX PRO 6000, which has the same chip ("Chips and Cheese"). All else is Hopper's: an
+/// assumption.
+ChipModel make_rtx5090() {
+  ChipModel chip = make_h200();
+  const machine::Architecture& card = machine::rtx5090();
+  chip.name = "RTX 5090";
+  chip.multiprocessors = card.multiprocessors;
+  // Chips and Cheese: 16 multiprocessors to a GPC. That the 170 are in eleven is NVIDIA's; how they share them is not
+  // known.
+  constexpr uint32_t kGroups = 11;
+  chip.groups.assign(kGroups, {});
+  for (uint32_t pair = 0; pair < chip.multiprocessors / 2; ++pair) chip.groups[pair % kGroups].pairs.push_back(pair);
+  chip.lone_pairs.clear();
+  // Idle tensor cores: flops-bench, 254 TFLOP/s of bf16 are the 512 operations a cycle of 170 multiprocessors at 2.92
+  // GHz. With all of them busy on real data, and 400 W: the one figure that was chosen to fit a kernel (learn-cuda,
+  // matmul_sm120 v2 at 8192 cubed, 201 TFLOP/s).
+  chip.burst_clock = chip.sustained_clock = {{0.0, 2920, 2920}, {1.0, 2600, 2600}};
+  const double gigahertz = 2.6, faster = gigahertz / (machine::h200().clock_khz / 1e6);
+  // That it takes as many ns to start as an H200, and that what is behind L2 is as far, is assumed.
+  for (double* const cycles : {&chip.launch, &chip.launch_in_graph, &chip.overlapping, &chip.overlapping_in_graph}) {
+    *cycles *= faster;
+  }
+  chip.block_rate = chip.multiprocessors / 157.;
+
+  // Cycles of a sub-partition. NVIDIA: 209.5 TFLOP/s of bf16 and of f16 with sums of 32 bits, 419 with sums of 16 bits,
+  // 419 and 838 of fp8, 838 of int8, 104.8 of tf32, 1676 of fp4, at 2407 MHz. mmapeak: block-scaled fp8 is as fast as
+  // fp8 with sums of 16 bits (737), and 6- and 4-bit floats without scales as fp8 with sums of 32 (370, for any sums).
+  const auto matrix = [&](InstructionClass kind, double interval) {
+    chip.costs[index_of(kind)] = {1, Pipe::matrix, interval, interval + 3};
+  };
+  chip.part_of_warp_product = 1;
+  matrix(InstructionClass::warp_matrix, 32);
+  matrix(InstructionClass::warp_matrix_short, 16);
+  matrix(InstructionClass::warp_matrix_quick, 16);
+  matrix(InstructionClass::warp_matrix_quick_short, 8);
+  chip.costs[index_of(InstructionClass::float64)].interval = 64;  // NVIDIA: two lanes a multiprocessor
+
+  chip.l1_bytes_capacity = 128 << 10;  // NVIDIA
+  // Chips and Cheese: L2 answers in 130 ns and gives 8.7 TB/s; one part for all.
+  const double l2_more = 130 * gigahertz - chip.l2_latency, behind_l2 = chip.dram_latency - chip.l2_latency;
+  chip.l2_latency += l2_more;
+  chip.l2_far_latency = chip.l2_latency;
+  chip.l2_distance = {0};
+  chip.l2_halves = 1;
+  chip.l2_half_capacity = card.l2_bytes;
+  const double slower = 8700 / chip.l2_rate;
+  chip.l2_rate *= slower;
+  chip.l2_write_rate *= slower;
+  chip.l2_line_rate *= slower;
+  chip.atomic_sector_rate *= slower;
+  chip.atomic_return_rate *= slower;
+  chip.group_rate = chip.l2_rate / kGroups;
+  const double dram_more = l2_more + behind_l2 * (faster - 1);
+  chip.dram_latency += dram_more;
+  chip.copy_latency_l2 += l2_more;
+  chip.copy_latency_dram += dram_more;
+  chip.thread_copy_latency_l2 += l2_more;
+  // NVIDIA: 1792 GB/s, of which as much can be had as of an H200's 4800.
+  chip.dram_rate *= 1792. / 4800;
+  chip.dram_bank *= 4800. / 1792;
+  return chip;
+}
+
 }  // namespace
 
 const ChipModel* find_chip_model(std::string_view name) {
-  static const ChipModel h200 = make_h200(), b200 = make_b200();
-  if (name == h200.name) return &h200;
-  if (name == b200.name) return &b200;
+  static const ChipModel h200 = make_h200(), b200 = make_b200(), rtx5090 = make_rtx5090();
+  for (const ChipModel* const chip : {&h200, &b200, &rtx5090}) {
+    if (name == chip->name) return chip;
+  }
+  return nullptr;
+}
+
+const ChipModel* find_chip_model(const machine::Architecture& architecture) {
+  if (architecture.target == machine::h200().target) return find_chip_model("H200");
+  if (architecture.target == machine::b200().target) return find_chip_model("B200");
+  if (architecture.target == machine::rtx5090().target) return find_chip_model("RTX 5090");
   return nullptr;
 }
 

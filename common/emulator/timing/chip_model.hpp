@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "emulator/chip/architecture.hpp"
 #include "emulator/timing/trace.hpp"
 
 namespace stagecraft::emulator::timing {
@@ -82,6 +83,7 @@ struct ChipModel {
   double l2_far_latency = 0;        ///< of what the other half of L2 has
   std::vector<double> l2_distance;  ///< cycles more for the first, second, ... pair of a group; the last for the rest
   double l1_bytes_capacity = 0, l2_half_capacity = 0;
+  uint32_t l2_halves = 2;      ///< or 1, where L2 is equally far from all
   double l1_lines = 1;         ///< a cycle, of a load or store whose lanes are in different banks
   double l2_written_most = 0;  ///< bytes that were written and wait in L2; more go to DRAM, the oldest first
   double l2_rate = 0, l2_write_rate = 0, dram_rate = 0;  ///< GB/s of the whole chip, at any clock
@@ -126,7 +128,8 @@ struct ChipModel {
   double cluster_launch = 0;  ///< try_cancel, until its answer is there
 
   // The tensor core.
-  double product_latency = 0;  ///< in addition to the cycles of the first product, until its gate is open
+  double part_of_warp_product = 1;  ///< of its time for mma.sync, for which it is busy as with other products
+  double product_latency = 0;       ///< in addition to the cycles of the first product, until its gate is open
   double product_latency_pair = 0;
   double tensor_load_columns = 1, tensor_load_latency = 0;  ///< tcgen05.ld: columns of 32 lanes a cycle
 
@@ -135,8 +138,10 @@ struct ChipModel {
   }
 };
 
-/// The model of a chip, "H200" or "B200"; null for another name.
+/// The model of a chip, "H200", "B200" or "RTX 5090"; null for another name.
 const ChipModel* find_chip_model(std::string_view name);
+/// That of an emulated chip; null where nothing was measured or published to make one from.
+const ChipModel* find_chip_model(const machine::Architecture& architecture);
 
 /// The clock in MHz under this load: parts of the time that the tensor cores and L2 are busy.
 double clock_of(const ClockCurve& curve, double tensor_busy, double l2_busy);

@@ -124,7 +124,7 @@ class MemorySystem {
     Found found;
   };
   /// Which half a line belongs to is not known; here it is as if at random.
-  static uint32_t home_of(LineRequest line) { return line_of(line) * 0x85ebca6bu >> 31; }
+  uint32_t home_of(LineRequest line) const { return chip_.l2_halves == 1 ? 0 : line_of(line) * 0x85ebca6bu >> 31; }
   static constexpr uint32_t kRequests = 1 << 16;  // of a group, that are remembered
 
   struct Bank {

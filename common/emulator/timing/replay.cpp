@@ -39,10 +39,6 @@ constexpr double kQueueOfStores = 500;
 /// A part of a block that is done without its waits, if there are no accesses.
 constexpr double kShortShare = 0.2;
 
-/// How long wgmma needs for what mma.sync needs a cycle for: mma.sync m16n8k16 takes 6 cycles, and 4 at the rate of
-/// wgmma.
-constexpr double kPartOfWarpProduct = 4. / 6;
-
 class Replay {
  public:
   Replay(const LaunchTrace& trace, const ChipModel& chip, double megahertz, const L2Contents* before)
@@ -628,7 +624,7 @@ class Replay {
       result_.copy_out_busy += place.copy_out.busy();
       for (const SubPartition& part : place.parts) {
         result_.issue_busy += part.issued() / kSubPartitions;
-        result_.tensor_busy += part.products() * kPartOfWarpProduct / kSubPartitions;
+        result_.tensor_busy += part.products() * chip_.part_of_warp_product / kSubPartitions;
       }
     }
     result_.l2_busy = std::max(memory_.l2_busy(), memory_.writes_busy());

@@ -70,7 +70,11 @@ std::vector<UnitUse> unit_uses(const Result& result, const ChipModel& chip) {
   std::vector<UnitUse> units;
   if (const double share = result.tensor_busy / all; share > 0) {
     const double achieved = result.operations / seconds * 1e-12;
-    units.push_back({"tensor cores", share, achieved, achieved / share, "TFLOP/s"});
+    if (achieved > 0) {
+      units.push_back({"tensor cores", share, achieved, achieved / share, "TFLOP/s"});
+    } else {  // the operations of mma.sync are not counted
+      units.push_back({"tensor cores", share, 100 * share, 100, "% of the cycles"});
+    }
   }
   const auto add = [&](const char* name, double share, double peak_bytes) {
     if (share > 0) units.push_back({name, share, share * peak_bytes * giga, peak_bytes * giga, "GB/s"});

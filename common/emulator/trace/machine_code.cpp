@@ -17,7 +17,8 @@ using timing::InstructionClass;
 constexpr uint32_t kOpcodeBits = 9;
 constexpr uint32_t kBranch = 0x147, kBranchTable = 0x149, kCall = 0x144, kExit = 0x14d, kReturn = 0x150;
 constexpr uint32_t kLoadConstant = 0x182;
-constexpr uint32_t kFloatProductSum = 0x23;  // FFMA
+constexpr uint32_t kFloatProductSum = 0x23;                                 // FFMA
+constexpr uint32_t kImma = 0x37, kHmma = 0x3c, kQmma = 0x7a, kOmma = 0x7f;  // the last two for sm_120a
 constexpr uint32_t kZeroRegister = 255;
 
 uint32_t field(uint64_t bits, uint32_t first, uint32_t count) {
@@ -46,7 +47,27 @@ bool is_access(uint32_t opcode) {
   }
 }
 
-InstructionClass class_of(uint32_t opcode) {
+/// Which product of a warp: the bits were read off what ptxas 13.0 makes of mma.sync for sm_90a and sm_120a.
+InstructionClass class_of_product(const machine::MachineInstruction& word, uint32_t opcode) {
+  constexpr uint32_t kDeep = 11, kSumsOfHmma = 12, kSumsOfQmma = 13, kShortTf32 = 14, kNarrowTypes = 18, kTf32 = 19;
+  constexpr uint32_t kScaledForm = 2;
+  const auto bit = [&](uint32_t number) { return field(word.high, number, 1) != 0; };
+  bool deep = bit(kDeep), quick = true;
+  if (opcode == kHmma) {
+    quick = !bit(kSumsOfHmma);
+    if (bit(kTf32)) deep = !bit(kShortTf32);
+  } else if (opcode == kQmma) {
+    const bool narrow = field(word.high, kNarrowTypes, 4) != 0;  // 6 or 4 bits, published as slow with any sums
+    const bool scaled = field(word.low, kOpcodeBits, 3) == kScaledForm;
+    quick = !narrow && (scaled || !bit(kSumsOfQmma));
+  } else if (opcode == kOmma) {
+    deep = true;
+  }
+  if (quick) return deep ? InstructionClass::warp_matrix_quick : InstructionClass::warp_matrix_quick_short;
+  return deep ? InstructionClass::warp_matrix : InstructionClass::warp_matrix_short;
+}
+
+InstructionClass class_of(const machine::MachineInstruction& word, uint32_t opcode) {
   if (is_access(opcode)) return InstructionClass::memory;
   switch (opcode) {
     case 0x02:  // MOV
@@ -83,8 +104,10 @@ InstructionClass class_of(uint32_t opcode) {
     case 0x31:
     case 0x32:
     case 0x35: return InstructionClass::half;  // HADD2, HFMA2, HMUL2
-    case 0x37:
-    case 0x3c: return InstructionClass::warp_matrix;  // IMMA, HMMA
+    case kImma:
+    case kHmma:
+    case kQmma:
+    case kOmma: return class_of_product(word, opcode);
     case 0x06:
     case 0x2f:
     case 0x86: return InstructionClass::vote;  // VOTE, ELECT, VOTEU
@@ -188,7 +211,7 @@ timing::MachineCode describe_machine_code(const machine::Kernel& kernel) {
     timing::MachineInstruction& instruction = described[i];
     const uint32_t opcode = field(word.low, 0, kOpcodeBits);
     if (const auto found = pc_of.find(word.line); found != pc_of.end()) instruction.pc = found->second;
-    instruction.kind = class_of(opcode);
+    instruction.kind = class_of(word, opcode);
     instruction.accesses = is_access(opcode);
     instruction.stall = static_cast<uint8_t>(field(word.high, 41, 4));
     instruction.result = static_cast<uint8_t>(field(word.high, 46, 3));

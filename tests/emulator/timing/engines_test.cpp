@@ -510,5 +510,25 @@ TEST(ChipClockTest, FallsWithTheWorkOfTheTensorCores) {
   EXPECT_EQ(find_chip_model("B300"), nullptr);
 }
 
+TEST(ChipModelTest, EachEmulatedChipHasItsOwnModelOrNone) {
+  EXPECT_EQ(find_chip_model(machine::h200()), find_chip_model("H200"));
+  EXPECT_EQ(find_chip_model(machine::b200()), find_chip_model("B200"));
+  EXPECT_EQ(find_chip_model(machine::rtx5090()), find_chip_model("RTX 5090"));
+  EXPECT_EQ(find_chip_model(machine::spark()), nullptr);
+}
+
+TEST(ChipModelTest, AnRtx5090HasTheRatesOfProductsThatAreListedForIt) {
+  const ChipModel& chip = *find_chip_model("RTX 5090");
+  const auto teraflops = [&](InstructionClass kind, double depth) {
+    const double cycles = chip.costs[static_cast<size_t>(kind)].interval / 4;  // four sub-partitions
+    return 2 * 16 * 8 * depth / cycles * chip.multiprocessors * 2.407e-3;
+  };
+  EXPECT_NEAR(teraflops(InstructionClass::warp_matrix, 16), 209.5, 0.5);       // bf16
+  EXPECT_NEAR(teraflops(InstructionClass::warp_matrix_short, 8), 209.5, 0.5);  // bf16, m16n8k8
+  EXPECT_NEAR(teraflops(InstructionClass::warp_matrix_quick, 16), 419, 1);     // f16, sums of f16
+  EXPECT_NEAR(teraflops(InstructionClass::warp_matrix, 32), 419, 1);           // fp8
+  EXPECT_NEAR(teraflops(InstructionClass::warp_matrix_quick, 64), 1676, 3);    // fp4 with scales
+}
+
 }  // namespace
 }  // namespace stagecraft::emulator::timing

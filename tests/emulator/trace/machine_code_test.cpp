@@ -30,6 +30,36 @@ class MachineCodeTest : public testing::Test {
   }
 };
 
+TEST_F(MachineCodeTest, ProductsOfAWarpHaveTheClassesOfTheirSumsAndDepth) {
+  struct Product {
+    uint64_t low, high;
+    timing::InstructionClass kind;
+  };
+  using enum timing::InstructionClass;
+  // What ptxas 13.0 makes of mma.sync for sm_120a; the comments are nvdisasm's.
+  const std::vector<Product> products = {
+      {0x0000000c0804723c, 0x000fde00000418ff, warp_matrix},              // HMMA.16816.F32.BF16
+      {0x0000000c0804723c, 0x000fde0000041004, warp_matrix_short},        // HMMA.1688.F32.BF16
+      {0x0000000c0804723c, 0x000fde00000008ff, warp_matrix_quick},        // HMMA.16816.F16
+      {0x0000000c0804723c, 0x000fde0000081004, warp_matrix},              // HMMA.1688.F32.TF32
+      {0x0000000c0804723c, 0x000fde0000085004, warp_matrix_short},        // HMMA.1684.F32.TF32
+      {0x0000000c0804727a, 0x000fde0000002c04, warp_matrix},              // QMMA.16832.F32.E4M3.E4M3
+      {0x0000000c0804727a, 0x000fde0000002404, warp_matrix_short},        // QMMA.16816.F32.E4M3.E4M3
+      {0x0000000c0814727a, 0x000fde0000000c04, warp_matrix_quick},        // QMMA.16832.F16.E4M3.E4M3
+      {0x0000000c0814727a, 0x000fde000028cc14, warp_matrix},              // QMMA.16832.F16.E2M1.E2M1
+      {0x70f0000c0804747a, 0x008fde0000003e04, warp_matrix_quick},        // QMMA.SF.16832.F32.E4M3.E4M3.E8
+      {0x70f0000c0810747a, 0x000fde000014fe04, warp_matrix},              // QMMA.SF.16832.F32.E3M2.E3M2.E8
+      {0x70b00008040c747a, 0x000fde000000fe0c, warp_matrix_quick},        // QMMA.SF.16832.F32.E5M2.E5M2.E8
+      {0x0000000c08047237, 0x000fde0000405cff, warp_matrix_quick},        // IMMA.16832.S8.S8
+      {0x0000000c08047237, 0x000fde0000405404, warp_matrix_quick_short},  // IMMA.16816.S8.S8
+      {0x70f0000c0810747f, 0x000fd80000043e10, warp_matrix_quick},        // OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X
+  };
+  for (const Product& each : products) kernel.machine_code.push_back({each.low, each.high, 0});
+  const timing::MachineCode described = describe_machine_code(kernel);
+  ASSERT_EQ(described.size(), products.size());
+  for (size_t i = 0; i < products.size(); ++i) EXPECT_EQ(described[i].kind, products[i].kind) << i;
+}
+
 TEST_F(MachineCodeTest, RegistersAreReadFromTheBankOfTheirLastBit) {
   add(kFfma, 9, 2, 4, 5);
   add(kFfma, 9, 2, 4, 6);

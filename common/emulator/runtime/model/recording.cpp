@@ -35,8 +35,15 @@ void Recording::tell_time(Reporter& reporter, const machine::Architecture& archi
                           std::optional<timing::L2Contents>& l2) {
   if (!settings_.timing.on || launch_.kernel() == nullptr) return;
   const machine::Kernel& kernel = *launch_.kernel();
-  const timing::ChipModel* chip = timing::find_chip_model(architecture.major < 10 ? "H200" : "B200");
+  const timing::ChipModel* chip = timing::find_chip_model(architecture);
   timing::LaunchTrace trace = launch_.take();
+  if (chip == nullptr) {
+    const std::string text =
+        fmt::format("not modelled: there is no model of time for the {}, only for the H200, the B200 and the RTX 5090",
+                    architecture.name);
+    return reporter.tell(fmt::format("stagecraft: {}\n{}\n", kernel.display_name, text),
+                         {{"kind", "timing"}, {"kernel", kernel.display_name}, {"text", text}});
+  }
   trace.order = order_;
   trace.blocks_per_multiprocessor = std::max(blocks, 1u);
   if (settings_.timing.cold) l2.reset();

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -281,8 +282,25 @@ void translate_mma_sync(Translation& t) {
   t.emit(multiply).detail = t.keep(std::move(detail));
 }
 
+/// As what ptxas makes of it (trace/machine_code.cpp).
+InstructionClass class_of_mma_sync(const ptx::Instruction& instruction) {
+  const auto has_one_of = [&](std::initializer_list<std::string_view> names) {
+    return std::any_of(instruction.modifiers.begin(), instruction.modifiers.end(), [&](const std::string& modifier) {
+      return std::find(names.begin(), names.end(), modifier) != names.end();
+    });
+  };
+  // With sums of 16-bit floats, D and C have that type, and A and B may have 8 bits.
+  const bool of_bytes = has_one_of({"e4m3", "e5m2", "s8", "u8"}), of_narrower = has_one_of({"e3m2", "e2m3", "e2m1"});
+  const bool four_bits = has_one_of({"kind::mxf4", "kind::mxf4nvf4"});
+  const bool quick = four_bits || (!of_narrower && (has_one_of({"block_scale"}) || !has_one_of({"f32", "f64"})));
+  const bool is_short = has_one_of({"m16n8k4"}) || (has_one_of({"m16n8k8"}) && !has_one_of({"tf32"})) ||
+                        (has_one_of({"m16n8k16"}) && of_bytes);
+  if (quick) return is_short ? InstructionClass::warp_matrix_quick_short : InstructionClass::warp_matrix_quick;
+  return is_short ? InstructionClass::warp_matrix_short : InstructionClass::warp_matrix;
+}
+
 }  // namespace
 
-void add_mma_sync(InstructionSet& set) { set.add("mma", translate_mma_sync, kOrdinary, InstructionClass::warp_matrix); }
+void add_mma_sync(InstructionSet& set) { set.add("mma", translate_mma_sync, kOrdinary, class_of_mma_sync); }
 
 }  // namespace stagecraft::emulator::machine
