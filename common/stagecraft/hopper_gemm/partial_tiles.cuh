@@ -35,10 +35,11 @@ template <typename Config>
 __device__ __forceinline__ void collect(const TwinProblem<Config>& problem, typename Twin<Config>::Sums& sums, int warp,
                                         int lane) {
   constexpr int kWords = Config::tile_n / 8;
+  uint32_t* delivered = problem.delivered + warp;
   if (lane == 0) {
-    while (ptx::load_acquire(problem.delivered + warp) == 0) {
+    while (ptx::load_acquire(delivered) == 0) {
     }
-    ptx::store_relaxed(problem.delivered + warp, 0);  // for the next launch
+    ptx::store_relaxed(delivered, 0);  // for the next launch
   }
   __syncwarp();
   const float4* from =
