@@ -419,7 +419,8 @@ __device__ __forceinline__ void read_cache(const DecodingProblem<Element>& probl
       } else {
         rows.template add<true>(shared.stages[reader][stage], problem.scale_log2, valid);
       }
-      __syncwarp();  // all lanes have read the stage
+      cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);  // no copy overtakes an ldmatrix; chapter 19 has seen one
+      __syncwarp();                                           // all lanes have read the stage
       if (lane == 0) arrive(&shared.empty[reader][stage]);
     }
 
