@@ -30,8 +30,7 @@ inline std::string reason_without_tcgen05(const cudaDeviceProp& device) {
   if (device.major == 12) {
     why =
         ": consumer Blackwell, which has no tensor memory and none of the tcgen05 instructions that are needed here. "
-        "It "
-        "multiplies with mma.sync, as in chapter 19.";
+        "It multiplies with mma.sync, as in chapter 19.";
   }
   return name + why +
          " Run it on the emulated B200: build with -Dgpu_backend=emulator, and leave STAGECRAFT_DEVICE unset.";

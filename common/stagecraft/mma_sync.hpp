@@ -41,8 +41,8 @@ __device__ __forceinline__ void load_matrices_transposed(uint32_t row, uint32_t 
 /// 4 and lane / 4 + 8, columns lane % 4 * 2 and the next.
 ///
 /// Called by a whole warp.
-/// @param a       the four matrices of A: rows 0 to 7 of the first 16 bytes along K, rows 8 to 15, and both again of
-/// the
+/// @param a       the four matrices of A: rows 0 to 7 of the first 16 bytes
+///                along K, rows 8 to 15 of these, and both again of the
 ///                other 16 bytes.
 /// @param b0, b1  the two of B, whose rows are contiguous along K: of the first 16 bytes, and of the others.
 /// Source: PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type", "... mma.m16n8k32".

@@ -46,10 +46,11 @@ std::string RaceCause::operand_elsewhere(const Operation& product, const Operati
   const bool is_a_tile_left = std::any_of(
       brought.begin(), brought.end(), [&](const BroughtRange& range) { return !holds(range, a) && !holds(range, b); });
   const auto& waits = order_.warp(product.warp).waits;
-  const bool may_wait_be_missing = copy != nullptr && start == copy->begin && waits.find(copy->barrier) == waits.end();
-  if (may_wait_be_missing && (!is_other_there || !is_a_tile_left)) return {};
+  const bool begins_as_copy = copy != nullptr && start == copy->begin;
+  const bool has_waited = begins_as_copy && waits.find(copy->barrier) != waits.end();
+  if (begins_as_copy && !has_waited && (!is_other_there || !is_a_tile_left)) return {};
   // One that stays for several rounds of another ring has been waited for before them, and was released too early.
-  if (copy != nullptr && start == copy->begin && waits.find(copy->barrier) != waits.end() &&
+  if (has_waited &&
       variable_of(cluster_, order_.barrier(copy->barrier)) != variable_of(cluster_, order_.barrier(awaited.barrier))) {
     return {};
   }
