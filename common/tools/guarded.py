@@ -10,6 +10,7 @@ for number in (signal.SIGPIPE, signal.SIGXFSZ):
     signal.signal(number, signal.SIG_DFL)
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})   # ./stagecraft holds it back until now
 
 
 def sentence(error: OSError) -> str:
@@ -36,6 +37,12 @@ def run(main) -> None:
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())   # Python tries again at its end
     sys.exit(status)
+
+
+def misuse(text: str) -> None:
+    """Ends the process as a wrong option does: in place of argparse's two lines."""
+    say(text)
+    sys.exit(2)
 
 
 def say(text: str) -> int:

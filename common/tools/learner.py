@@ -419,6 +419,7 @@ def main() -> int:
     command = sys.argv.pop(1)
     function, text = COMMANDS[command]
     parser = argparse.ArgumentParser(prog=f"./stagecraft {command}", description=text, allow_abbrev=False)
+    parser.error = lambda problem: guarded.misuse(f"{command}: {problem}")
     if command in ("hint", "watch"):
         parser.add_argument("chapter", nargs="?", help="a number, such as 03; default: the chapter that you are at")
     elif command == "reset":
@@ -433,8 +434,7 @@ def main() -> int:
     try:
         return function(Course(ROOT, build), options)
     except Misuse as misuse:
-        guarded.say(str(misuse))
-        return 2
+        return guarded.misuse(str(misuse))
 
 
 if __name__ == "__main__":

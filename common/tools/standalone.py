@@ -101,6 +101,7 @@ class OneFile:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./stagecraft standalone", allow_abbrev=False, description="Prints a version of a "
                                      "chapter's kernel as one file that compiles alone, with a main that runs and checks it.")
+    parser.error = lambda problem: guarded.misuse(f"standalone: {problem}")
     parser.add_argument("chapter", nargs="?", metavar="NN", help="the chapter; without it, all versions are listed")
     parser.add_argument("version", nargs="?", metavar="VERSION", help="the version of its kernel")
     parser.add_argument("-o", dest="file", type=pathlib.Path, metavar="FILE", help="write it to this file")

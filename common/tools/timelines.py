@@ -145,6 +145,7 @@ def main():
     build = pathlib.Path(sys.argv.pop(1)).resolve()
     parser = argparse.ArgumentParser(prog="./stagecraft timeline", allow_abbrev=False, description="Runs your answer to a chapter, and "
                                      "writes a page for each launch: who ran and who waited when, and the state of every barrier.")
+    parser.error = lambda problem: guarded.misuse(f"timeline: {problem}")
     parser.add_argument("chapter", help="a number, such as 03")
     parser.add_argument("--test", help="the test to run, or a part of its name; default: the one that the lesson shows")
     parser.add_argument("--open", action="store_true", help="show the page in a browser")

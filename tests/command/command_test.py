@@ -94,6 +94,31 @@ class CommandTest(TemporaryFolderTest):
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertEqual(done.stderr, f"stagecraft: there is no command '{mistyped}'; did you mean {meant}? ./stagecraft help lists all\n")
 
+    def test_a_mistyped_option_is_corrected_before_anything_is_made(self):
+        nowhere = self.folder / "build"
+        for words, meant in {"test --thorogh": "--thorough", "timeline 00 --opne": "--open", "reset 03 --ys": "--yes",
+                             "docs --srve": "--serve", "playground --server=1": "--serve", "hint --all": "", "watch 03 --x": "",
+                             "progress -v": "", "explain --lst": "", "standalone 10 one_warp --out": "", "doctor --x": ""}.items():
+            done = stagecraft(*words.split(), STAGECRAFT_BUILD=nowhere)
+            command, *_, option = words.partition("=")[0].split()
+            advice = f"did you mean {meant}? " if meant else ""
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertEqual(done.stderr, f"stagecraft: {command} has no option {option}; {advice}./stagecraft help lists those it has\n")
+        self.assertFalse(nowhere.exists())
+
+    def test_what_is_missing_or_too_much_is_one_sentence(self):
+        for words, said in {"reset": "reset: the following arguments are required: chapter", "hint 03 04": "hint: unrecogni.ed arguments: 04",
+                            "timeline": "timeline: the following arguments are required: chapter"}.items():
+            done = stagecraft(*words.split())
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertRegex(done.stderr, rf"\Astagecraft: {said}\n\Z")
+
+    def test_each_command_explains_itself_when_asked(self):
+        for command in ("test", "docs", "playground", "explain", "doctor", "sanitize", "hint", "timeline", "standalone"):
+            done = stagecraft(command, "--help")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("usage: ./stagecraft", done.stdout)
+
     def test_a_command_that_does_not_exist_is_never_suggested(self):
         done = stagecraft("mesno")   # the usage also shows a command of Meson
         self.assertIn("usage: ./stagecraft [COMMAND]", done.stderr)
@@ -106,7 +131,8 @@ class CommandTest(TemporaryFolderTest):
     def test_docs_refuses_other_arguments(self):
         done = stagecraft("docs", "--port", "80")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("docs takes --serve or nothing, but was given: --port 80", done.stderr)
+        self.assertEqual(done.stderr, "stagecraft: docs has no option --port; ./stagecraft help lists those it has\n")
+        self.assertIn("docs takes --serve or nothing, but was given: 80", stagecraft("docs", "80").stderr)
 
     def test_docs_end_with_the_path_and_are_served(self):
         tools = self.folder / "common" / "tools"
@@ -138,7 +164,8 @@ class CommandTest(TemporaryFolderTest):
     def test_the_playground_refuses_other_arguments(self):
         done = stagecraft("playground", "--port", "80")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("playground takes --serve or nothing, but was given: --port 80", done.stderr)
+        self.assertEqual(done.stderr, "stagecraft: playground has no option --port; ./stagecraft help lists those it has\n")
+        self.assertIn("playground takes --serve or nothing, but was given: 80", stagecraft("playground", "80").stderr)
 
     def test_without_emscripten_the_playground_says_what_to_install(self):
         for tool in ("bash", "dirname", "readlink"):
@@ -154,7 +181,8 @@ class CommandTest(TemporaryFolderTest):
             for wrong, said in {"99": f"there is no chapter 99; there are 00 to {last}",
                                 "rings": "'rings' is not a chapter: a chapter is a number, such as 03, or the name of its folder"}.items():
                 done = stagecraft(command, wrong)
-                self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", f"stagecraft: {said}\n"))
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertRegex(done.stderr, rf"\Astagecraft: {said}\n\Z")
 
     def test_standalone_lists_the_versions_of_each_chapter(self):
         done = stagecraft("standalone")
@@ -645,7 +673,8 @@ class DoctorTest(TemporaryFolderTest):
 
     def test_refuses_arguments(self):
         done = stagecraft("doctor", "--fast")
-        self.assertIn("doctor takes no arguments", done.stderr)
+        self.assertIn("doctor has no option --fast;", done.stderr)
+        self.assertIn("doctor takes no arguments, but was given: fast", stagecraft("doctor", "fast").stderr)
         self.assertEqual(done.returncode, 2)
 
 

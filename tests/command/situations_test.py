@@ -306,6 +306,15 @@ class SignalTest(SituationTest):
             begun.unlink()
             self.check(process, number, whole_group, "")
 
+    def test_while_python_starts(self):
+        self.set_up()
+        for command in (("hint", "00"), ("progress",), ("run", "/bin/true")):
+            for milliseconds in range(0, 60, 3):
+                process = self.start(*command)
+                time.sleep(milliseconds / 1000)
+                os.killpg(process.pid, signal.SIGINT)
+                self.assertIn(self.end(process).returncode, (-signal.SIGINT, 0))
+
     def test_while_it_waits_for_another(self):
         self.set_up()
         self.work(20)
