@@ -1,9 +1,12 @@
-// A launch that was refused, and whose error the program does not look at, fails the program.
+// A launch that was refused, and whose error the program does not look at, fails the program; so does a file that the
+// settings ask for, and that cannot be written.
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <functional>
+#include <string>
 #include <thread>
 
 #include "program.hpp"
@@ -111,6 +114,24 @@ TEST_F(RefusedWorkTest, IsNoMatterOfAForkedProcess) {
                 std::exit(WEXITSTATUS(status));
               }),
               ExitedWithCode(0), Not(HasSubstr(kUnknown)));
+}
+
+TEST_F(RefusedWorkTest, FailsAProgramWhoseFilesCannotBeWritten) {
+  EXPECT_EXIT(run([](Program& program) {
+                std::string folder = testing::TempDir() + "timeline.XXXXXX";
+                ASSERT_NE(mkdtemp(folder.data()), nullptr);
+                setenv("STAGECRAFT_TIMELINE", (folder + "/run.svg").c_str(), 1);
+                cudaFree(nullptr);
+                rmdir(folder.c_str());
+                launch(program, 32);
+              }),
+              ExitedWithCode(1),
+              testing::AllOf(HasSubstr("/run.svg: No such file or directory"), HasSubstr("exit status 1")));
+  EXPECT_EXIT(run([](Program&) {
+                setenv("STAGECRAFT_REPORT_FILE", "/dev/full", 1);
+                cudaFree(reinterpret_cast<void*>(8));
+              }),
+              ExitedWithCode(1), "the next report cannot be written to /dev/full");
 }
 
 TEST_F(RefusedWorkTest, FailsAProgramWhoseSettingsAreIllegal) {

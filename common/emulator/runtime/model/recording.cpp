@@ -78,9 +78,8 @@ void Recording::tell(Reporter& reporter, uint64_t launch, const std::string& rep
   const std::string name = timeline_file(settings_.timeline, launch);
   const std::string problem = write_file(name, draw(timeline_, name, report));
   if (problem.empty()) return;
-  const std::string message = fmt::format("the timeline cannot be written to {}: {}", name, problem);
-  reporter.tell(fmt::format("stagecraft: STAGECRAFT_TIMELINE: {}\n", message),
-                {{"kind", "timeline"}, {"message", message}});
+  reporter.tell_unwritten("STAGECRAFT_TIMELINE", "timeline",
+                          fmt::format("the timeline cannot be written to {}: {}", name, problem));
 }
 
 std::string timeline_file(const std::string& name, uint64_t launch) {

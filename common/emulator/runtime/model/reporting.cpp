@@ -90,6 +90,17 @@ void Reporter::tell(const std::string& text, const nlohmann::json& json) {
   write(format_ == ReportFormat::json ? line_of(json) : text);
 }
 
+void Reporter::tell_unwritten(std::string_view variable, std::string_view kind, std::string_view message) {
+  has_unwritten_ = true;
+  write(line_about_unwritten(variable, kind, message));
+}
+
+std::string Reporter::line_about_unwritten(std::string_view variable, std::string_view kind,
+                                           std::string_view message) const {
+  if (format_ == ReportFormat::json) return line_of({{"kind", kind}, {"message", message}});
+  return fmt::format("stagecraft: {}: {}\n", variable, message);
+}
+
 void Reporter::refuse(std::string_view function, std::string_view message, std::string_view error) {
   if (format_ == ReportFormat::json) {
     write(line_of({{"kind", "refused call"}, {"function", function}, {"message", message}, {"error", error}}));
@@ -107,10 +118,10 @@ void Reporter::write(const std::string& text) {
     // it.
     const std::string problem = append_to_file(file_, text);
     if (problem.empty()) return;
-    const std::string message = fmt::format("the next report cannot be written to {}: {}", file_, problem);
-    const std::string line = format_ == ReportFormat::json
-                                 ? line_of({{"kind", "report file"}, {"message", message}})
-                                 : fmt::format("stagecraft: STAGECRAFT_REPORT_FILE: {}\n", message);
+    has_unwritten_ = true;
+    const std::string line =
+        line_about_unwritten("STAGECRAFT_REPORT_FILE", "report file",
+                             fmt::format("the next report cannot be written to {}: {}", file_, problem));
     std::fwrite(line.data(), 1, line.size(), stderr);
   }
   std::fwrite(text.data(), 1, text.size(), stderr);

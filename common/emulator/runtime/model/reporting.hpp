@@ -35,15 +35,21 @@ class Reporter {
   /// Writes something that is no diagnostic, such as counters, in the format of the reports.
   void tell(const std::string& text, const nlohmann::json& json);
 
+  /// Reports that a file that a setting names could not be written.
+  void tell_unwritten(std::string_view variable, std::string_view kind, std::string_view message);
+  bool has_unwritten() const { return has_unwritten_; }
+
   /// Diagnostics of kernels so far; where findings are no errors, without those that the chip tolerates.
   uint64_t diagnosed() const { return diagnosed_; }
 
  private:
   void write(const std::string& text);
+  std::string line_about_unwritten(std::string_view variable, std::string_view kind, std::string_view message) const;
 
   ReportFormat format_ = ReportFormat::text;
   std::string file_;
   bool tolerant_ = false;
+  bool has_unwritten_ = false;
   uint64_t diagnosed_ = 0;
   std::set<std::pair<std::string, std::string>> reported_;  ///< findings, by kernel and identity
   uint64_t repeated_ = 0;

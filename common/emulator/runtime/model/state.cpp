@@ -19,7 +19,8 @@ namespace {
 
 const char* environment_variable(const char* name) { return std::getenv(name); }
 
-/// A program whose kernel was diagnosed, or not launched without its knowledge, must not look as if it had succeeded.
+/// A program whose kernel was diagnosed, or not launched without its knowledge, must not look as if it had succeeded;
+/// nor must a run without the file that it was to write.
 void check_exit_status(int status, void*) {
   State& state = State::instance();
   const bool is_copy = is_forked();  // its kernels are another process's
@@ -37,7 +38,8 @@ void check_exit_status(int status, void*) {
   if (!refused.empty()) {
     state.reporter.tell(fmt::format("stagecraft: {}\n", refused), {{"kind", "refused work"}, {"message", refused}});
   }
-  const bool has_findings = !is_copy && (state.reporter.diagnosed() != 0 || state.has_refused_variants());
+  const bool has_findings =
+      !is_copy && (state.reporter.diagnosed() != 0 || state.reporter.has_unwritten() || state.has_refused_variants());
   if (!has_findings && refused.empty()) return;
   const Settings* const settings = state.known_settings();  // null where they are the reason
   if (settings != nullptr && !settings->strict_exit_status) return;
