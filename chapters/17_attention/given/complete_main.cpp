@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <iostream>
 #include <new>
@@ -120,6 +121,8 @@ AttentionCase read(const Options& options) {
   // Uniform operands: without --scale, logits have a standard deviation of 2.
   batch.scale =
       options.scale.empty() ? 6 / std::sqrt(static_cast<float>(batch.head_dim)) : parse_real("--scale", options.scale);
+  // For the plan it means that the usual one is to be used.
+  if (batch.scale == 0) throw std::invalid_argument("--scale = 0 makes all logits 0. It must be positive.");
   const uint64_t seed = parse_number("--seed", options.seed, 0, UINT64_MAX);
   AttentionLayout layout = AttentionLayout::tokens;
   if (options.layout == "heads") {
@@ -137,6 +140,20 @@ AttentionCase read(const Options& options) {
   if (const auto plan = AttentionPlan::choose(run.problem); !plan) throw std::invalid_argument(plan.error().message);
   run.data = harness::with_random_operands(std::move(batch), options.sinks, seed);
   return run;
+}
+
+/// A message about members of AttentionProblem, in the words of the options that name them.
+std::string in_words_of_options(std::string message) {
+  constexpr std::pair<const char*, const char*> kWords[] = {{"pages.size", "--page-size"}, {"head_dim", "--head-dim"},
+                                                            {"value_dim", "--value-dim"},  {"kv_heads", "--kv-heads"},
+                                                            {"soft_cap", "--soft-cap"},    {"heads = ", "--heads = "},
+                                                            {"scale = ", "--scale = "}};
+  for (const auto& [member, option] : kWords) {
+    for (size_t at = 0; (at = message.find(member, at)) != std::string::npos; at += std::strlen(option)) {
+      if (at == 0 || message[at - 1] == ' ') message.replace(at, std::strlen(member), option);
+    }
+  }
+  return message;
 }
 
 int run(const Options& options) {
@@ -216,7 +233,7 @@ int main(int argc, char** argv) {
   try {
     return written(run(options));
   } catch (const std::invalid_argument& error) {
-    std::fprintf(stderr, "attention: %s\n", error.what());
+    std::fprintf(stderr, "attention: %s\n", in_words_of_options(error.what()).c_str());
     return kBadOptions;
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "attention: out of host memory. Choose smaller sizes.\n");

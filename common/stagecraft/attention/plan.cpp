@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <initializer_list>
 #include <tuple>
 #include <utility>
@@ -19,6 +20,19 @@ Failure check_range(const std::string& name, int64_t value, int64_t smallest, in
   if (value >= smallest && value <= largest) return std::nullopt;
   return bad_problem(name + " = " + std::to_string(value) + " is too " + (value < smallest ? "small" : "large") +
                      ". Legal are " + std::to_string(smallest) + " to " + std::to_string(largest) + ".");
+}
+
+std::string in_digits(float value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
+}
+
+/// The kernel multiplies logits by log2(e), and divides sinks by the product: both must stay finite.
+Failure check_factor(const char* name, float value) {
+  if (value == 0 || (value >= 0x1p-100f && value <= 0x1p100f)) return std::nullopt;
+  return bad_problem(std::string(name) + " = " + in_digits(value) + " is too " + (value < 1 ? "small" : "large") +
+                     ". Legal are 2^-100 to 2^100, about 8e-31 to 1e30.");
 }
 
 /// The first failure of several, if there is one.
@@ -123,6 +137,11 @@ Failure settle(AttentionProblem& problem, bool& queries_follow, bool& keys_follo
   }
   if (!(p.soft_cap >= 0) || !std::isfinite(p.soft_cap)) {
     return bad_problem("soft_cap = " + std::to_string(p.soft_cap) + " must be positive and finite, or 0 for none.");
+  }
+  if (auto failure = first_of({check_factor("scale", p.scale), check_factor("soft_cap", p.soft_cap)})) return failure;
+  if (p.soft_cap != 0 && !std::isnormal(p.scale / p.soft_cap)) {
+    return bad_problem("scale = " + in_digits(p.scale) + " and soft_cap = " + in_digits(p.soft_cap) +
+                       " are too far apart: products are multiplied by their quotient, which is a float.");
   }
   AttentionMask& mask = p.mask;
   if (auto failure = first_of({check_range("window_left", mask.window_left, -1, kMostTokens),
