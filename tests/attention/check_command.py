@@ -22,7 +22,7 @@ MISTAKES = {
     "--page-size 48": "attention: --page-size = 48. Legal are 16, 32, 64 and multiples of 128",
     "--scale -1": "attention: --scale = -1.000000 must be positive and finite",
     "--scale 0": "attention: --scale = 0 makes all logits 0. It must be positive.",
-    "--scale 1e-40": "attention: --scale = 1e-40 is too small. Legal are 2^-100 to 2^100",
+    "--scale 1e-35": "attention: --scale = 1e-35 is too small. Legal are 2^-100 to 2^100",
     "--soft-cap 3e38": "attention: --soft-cap = 3e+38 is too large.",
     "--scale 1e-20 --soft-cap 1e30": "attention: --scale = 1e-20 and --soft-cap = 1e+30 are too far apart",
     "--soft-cap nan": '--soft-cap = "nan" is not a number of type float.',

@@ -27,8 +27,10 @@ MISTAKES = {
     "--type nvfp4 --layout nt":
         "gemm: A and B of nvfp4 must be contiguous along K: so are the blocks that share a scale factor.",
     "--type nvfp4 --k 333": "gemm: K = 333 is odd, and two elements of 4 bits share a byte.",
-    "--lda 3": "gemm: the pitch of A, 3 bf16 elements, is less than the 512 of a line.",
+    "--lda 3": "gemm: --lda, the pitch of A, 3 bf16 elements, is less than the 512 of a line.",
     "--lda 513": "Pad it to 520.",
+    "--aux --ldc 513": "gemm: --ldc, the pitch of D, 513 bf16 elements, and its batch stride must be multiples of 8 with a second",
+    "--beta 1 --addend-pitch 5": "gemm: --addend-pitch, the pitch of C, 5 bf16 elements, is less than the 512 of a line.",
     "--ldc 9999999999999999": "gemm: --ldc = 9999999999999999 is too large. Legal are 0 to 1099511627775.",
     "--alpha nan": 'gemm: --alpha = "nan" is not a finite number of type float.',
     "--beta 1e99": 'gemm: --beta = "1e99" is not a finite number of type float.',

@@ -13,6 +13,7 @@
 #include "harness/device_buffer.hpp"
 #include "harness/random.hpp"
 #include "stagecraft/gemm/chooser.hpp"
+#include "stagecraft/gemm/legal.hpp"
 #include "verification.hpp"
 
 namespace stagecraft {
@@ -510,6 +511,29 @@ TEST(GemmChooser, DerivesWhatTheRequestLeavesOut) {
             "bf16 x bf16 -> bf16, tn, tile 256x128 of a pair, cluster 2x1, k-group 1, 2 accumulators, divided along K");
   EXPECT_EQ(derived({.cluster_m = 3}), "bf16 x bf16 -> bf16, tn, tile 128x96, cluster 3x1, k-group 1, 2 accumulators");
   EXPECT_EQ(derived({.k_group = 8}, 20), "bf16 x bf16 -> bf16, tn, tile 128x32, k-group 8, 2 accumulators");
+}
+
+TEST(GemmChooser, DerivesALegalKernelForEveryPairOfTypes) {
+  for (const DataType a :
+       {DataType::bf16, DataType::tf32, DataType::e4m3, DataType::mxfp8, DataType::nvfp4, DataType::fp8_blockwise}) {
+    for (const DataType d : {DataType::f32, DataType::bf16, DataType::e4m3, DataType::mxfp8, DataType::mxfp4}) {
+      for (const DataType c : {DataType::f32, DataType::f16}) {
+        for (const GemmActivation activation : {GemmActivation::relu, GemmActivation::gated_silu}) {
+          for (const int64_t n : {16, 128, 1000}) {
+            GemmProblem problem = product(300, n, 256);
+            problem.a.type = problem.b.type = a;
+            problem.d.type = d;
+            problem.c = GemmDestination{.type = c, .pitch = 1024};
+            problem.fusion = {.c = true, .activation = activation};
+            for (const int cta_group : {1, 2}) {
+              const GemmConfig config = derive_config(problem, {.cta_group = cta_group});
+              EXPECT_EQ(why_illegal(config), nullptr) << describe(config);
+            }
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(GemmChooser, CountsWhatTheBusiestBlockMultiplies) {

@@ -222,7 +222,7 @@ class Draw {
     } else if (fusion.is_plain()) {
       fusion.bias = true;
     }
-    if (fusion.c) run.beta = factor();
+    if (fusion.c) run.beta = one_in(4) ? 0 : factor();
     if (fusion.scale) run.scale = factor();
   }
 

@@ -229,6 +229,10 @@ GemmCase read(const Options& options) {
 /// A message about members of GemmRequest and GemmConfig, in the words of the options that name them.
 std::string in_words_of_options(std::string message, const Options& options) {
   constexpr std::pair<const char*, const char*> kWords[] = {
+      {"the pitch of A", "--lda, the pitch of A"},
+      {"the pitch of B", "--ldb, the pitch of B"},
+      {"the pitch of C", "--addend-pitch, the pitch of C"},
+      {"the pitch of D", "--ldc, the pitch of D"},
       {"tile_m", "M of --tile"},
       {"tile_n", "N of --tile"},
       {"cluster_m", "M of --cluster"},

@@ -124,7 +124,7 @@ class ReferenceEpilogue {
     multiply(fusion.device_factors ? run_.alpha * kAScale * kBScale : run_.alpha);
     if (fusion.row_scales) multiply(row_scales_[batch * m + row]);
     if (fusion.column_scales) multiply(column_scales_[product * n + column]);
-    if (fusion.c) add(static_cast<double>(run_.beta) * c_[(batch * m + row) * n + column]);
+    if (fusion.c && run_.beta != 0) add(static_cast<double>(run_.beta) * c_[(batch * m + row) * n + column]);
     if (fusion.bias) add(bias_[product * n + column]);
     return result;
   }
@@ -557,7 +557,8 @@ GemmVerdict verify(const GemmCase& wanted, const GemmPlan& plan) {
   const bool gated = fusion.activation == GemmActivation::gated_silu;
   const int64_t columns = gated ? n / 2 : n;
 
-  const std::vector<float> c_values = random_matrix(*c.type, fusion.c ? batches_of_a * m * n : 0, run.seed + 1);
+  std::vector<float> c_values = random_matrix(*c.type, fusion.c ? batches_of_a * m * n : 0, run.seed + 1);
+  if (run.beta == 0) std::ranges::fill(c_values, NAN);  // as in BLAS, it is not read
   const std::vector<float> bias = random_matrix(fusion.bias_type, batches * n, run.seed + 2);
   const std::vector<float> row_scales = random_matrix(DataType::f32, batches_of_a * m, run.seed + 3);
   const std::vector<float> column_scales = random_matrix(DataType::f32, batches * n, run.seed + 4);

@@ -50,6 +50,13 @@ GemmConfig computing(const GemmProblem& problem, GemmConfig config = {}) {
 
 bool computes(const GemmConfig& config, const GemmProblem& problem) { return computing(problem, config) == config; }
 
+/// Whether TMA can store D, too, where it stores the second output.
+bool stores_both(const GemmConfig& config, const GemmProblem& problem) {
+  if (!problem.fusion.second_output || !copies_second_output(config)) return true;
+  const int64_t multiple = 128 / bits_of(problem.d.type);
+  return problem.d.pitch % multiple == 0 && problem.d.batch_stride % multiple == 0;
+}
+
 bool divides(const GemmRequest& request) { return request.split_k > 1 || request.stream_k; }
 
 /// The most rows of D for which A and B are exchanged without being asked to. A kernel that computes D transposed
@@ -196,8 +203,14 @@ int usual_tile_n(const GemmConfig& config, int64_t columns) {
   const int k_group = std::clamp(config.k_group, 1, 8);
   const int rows = (kib * 1024 / (128 * k_group) - config.tile_m / config.cta_group) * config.cta_group;
   const int64_t most = std::max(std::min(128, rows) / step, 1) * step;
-  if (is_blockwise(config.a)) return static_cast<int>(std::bit_floor(static_cast<unsigned>(most)));
-  return static_cast<int>(has_atoms ? most : std::min(padded_to(step, columns), most));
+  GemmConfig tried = config;
+  tried.tile_n = is_blockwise(config.a) ? static_cast<int>(std::bit_floor(static_cast<unsigned>(most)))
+                                        : static_cast<int>(has_atoms ? most : std::min(padded_to(step, columns), most));
+  // C of a wider type than D takes more than is counted above.
+  while (detail::stages_that_fit(tried) < 1 && tried.tile_n > step) {
+    tried.tile_n = std::max(tried.tile_n / 2 / step, 1) * step;
+  }
+  return tried.tile_n;
 }
 
 }  // namespace
@@ -306,13 +319,22 @@ GemmExpected<GemmChoice> choose_kernel(std::span<const GemmConfig> candidates, c
   for (size_t i = 0; i < candidates.size(); ++i) {
     const GemmConfig& config = candidates[i];
     const GemmProblem& seen = config.transposes_d ? transposed : problem;
-    if (!computes(config, seen)) continue;
+    if (!computes(config, seen) || !stores_both(config, problem)) continue;
     others.insert(options_of(config));
     if (meets(config, problem, request)) ranked.push_back({estimate(config, seen, blocks, request), i});
   }
   if (ranked.empty()) {
-    if (const char* const reason = why_illegal(derive_config(problem, request))) {
+    const GemmConfig derived = derive_config(problem, request);
+    if (const char* const reason = why_illegal(derived)) {
       return GemmError{GemmFailure::bad_configuration, std::string(reason) + "."};
+    }
+    if (!stores_both(derived, problem)) {
+      const int64_t multiple = 128 / bits_of(problem.d.type);
+      return GemmError{GemmFailure::bad_problem,
+                       "the pitch of D, " + std::to_string(problem.d.pitch) + " " + name_of(problem.d.type) +
+                           " elements, and its batch stride must be multiples of " + std::to_string(multiple) +
+                           " with a second output: TMA stores both, row by row from a 16-byte boundary. Pad it to " +
+                           std::to_string(padded_to(multiple, problem.d.pitch)) + "."};
     }
     std::string message = "no kernel was compiled for " + operands_of(computing(problem));
     if (const std::string requested = options_of(request); !requested.empty()) message += " and " + requested;
