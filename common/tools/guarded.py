@@ -15,16 +15,21 @@ signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})   # ./stagecraft hol
 
 def sentence(error: OSError) -> str:
     """What the system says, with the file that it is about, where it says that."""
-    writes = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+    writes = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EBADF)
     about = error.filename or ("what is written" if writes else "")
     return (f"{about} cannot be written: " if writes else f"{about}: " if about else "") + (error.strerror or str(error))
 
 
 def run(main) -> None:
     """Ends the process with the status that main() returns; with 1 and a sentence after an error of the system."""
+    if sys.stdout is None:   # closed: what is written fails, and no file takes its number
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
     sys.stdout.reconfigure(errors="surrogateescape")   # names of files that are not in UTF-8
     try:
-        status = main()
+        try:
+            status = main()
+        except SystemExit as end:
+            status = end.code
         sys.stdout.flush()
     except OSError as error:
         status = say(sentence(error))

@@ -113,7 +113,7 @@ def check_program(program: str) -> None:
     if program.endswith(".py") and is_file and not is_executable:
         fail(f"{program} is not executable: name its interpreter as well, ./stagecraft run python3 {program}")
     if not is_file or not is_executable:
-        fail(f"{program} is not an executable file")
+        fail(f"{program or 'an empty name'} is not an executable file")
     if not os.access(program, os.R_OK):
         return
     with open(program, "rb") as file:
@@ -264,7 +264,7 @@ def main() -> None:
     if "/" not in program and not os.path.exists(program):
         program = shutil.which(program) or program
     inside = os.path.relpath(os.path.realpath(program), os.path.realpath(build))
-    is_built = not inside.startswith("../")   # a program of this tree is brought up to date first
+    is_built = not f"{inside}/".startswith("../")   # a program of this tree is brought up to date first
     if not is_built:
         check_program(program)
     toolkit, libraries = prepare(build, inside if is_built else "")

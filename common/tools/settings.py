@@ -6,6 +6,7 @@ settings.py OUTPUT   writes the rows for C++, which common/emulator/settings/tab
 
 import configparser
 import difflib
+import errno
 import os
 import pathlib
 import re
@@ -73,6 +74,8 @@ class Setting:
 def open_as(use: str, path: str) -> None:
     """Raises OSError where a file cannot be `read` or `written`. Leaves no file where there was none."""
     if use == "read":
+        if os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
     elif not os.path.exists(path) or os.path.isfile(path) or os.path.isdir(path):   # else a device, or a pipe
         is_new = not os.path.lexists(path)

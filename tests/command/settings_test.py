@@ -61,6 +61,7 @@ class SettingsTest(unittest.TestCase):
             self.check_refused(arguments, f'{option} is "{value}", but must be {said}')
         self.check_refused(["--timeline", "/no/x.html"], '--timeline is "/no/x.html", which cannot be written: No such file or directory')
         self.check_refused(["--report-file", "/tmp"], '--report-file is "/tmp", which cannot be written: Is a directory')
+        self.check_refused(["--ptx", "/"], '--ptx is "/", which cannot be read: Is a directory')
         self.check_refused(["--ptx", "/dev/null:/no.ptx"], '--ptx is "/no.ptx", which cannot be read: No such file or directory')
         self.check_refused([], 'STAGECRAFT_SEED is "-1", but must be a number', STAGECRAFT_SEED="-1")
 

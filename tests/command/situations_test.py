@@ -248,6 +248,33 @@ class FullDiskTest(SituationTest):
                                              f"the disk of {self.build} has 2 MB left, and a build needs up to 2 GB: is it full?\n"), done.stderr)
 
 
+class ClosedTest(SituationTest):
+    def close(self, *numbers):
+        def closed():
+            expect_signals()
+            for number in numbers:
+                os.close(number)
+        return closed
+
+    def test_output_that_goes_nowhere_is_a_failure(self):
+        self.set_up()
+        for command in (("hint", "00"), ("progress",), ("run", "--help"), ("timeline", "--help"), ("standalone",)):
+            done = self.call(*command, preexec_fn=self.close(1))
+            self.assertEqual((done.returncode, done.stderr),
+                             (1, "stagecraft: what is written cannot be written: Bad file descriptor\n"), command)
+            self.assertEqual(self.call(*command, preexec_fn=self.close(0, 1, 2)).returncode, 1, command)
+            done = self.call(*command, preexec_fn=self.close(2))
+            self.assertEqual(done.returncode, 0, command)
+            self.assertNotEqual(done.stdout, "")
+
+    def test_a_program_runs_without_output(self):
+        self.set_up()
+        begun = self.build / "begun"
+        for numbers in ((1,), (2,), (0, 1, 2)):
+            self.assertEqual(self.call("run", "/bin/touch", begun, preexec_fn=self.close(*numbers)).returncode, 0)
+            begun.unlink()
+
+
 class SignalTest(SituationTest):
     """A signal ends the command and all that it has started within two seconds, also where it reaches only one of them."""
 

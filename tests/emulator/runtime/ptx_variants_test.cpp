@@ -195,6 +195,7 @@ TEST_F(PtxVariantsTest, ThatAreNoPtxForTheChipAreRefused) {
   const std::string hopper = write("hopper.ptx", writing("one", 11), "sm_90a");
   const std::vector<std::pair<std::string, std::string>> said_of = {
       {missing, "none.ptx cannot be opened \\[cudaErrorFileNotFound"},
+      {testing::TempDir(), "is a directory \\[cudaErrorFileNotFound"},
       {source, "source.cu is no PTX, which begins with .version: nvcc -ptx writes it"},
       {broken, "broken.ptx: line 4, column .*: register `%a` is not declared"},
       {hopper, "hopper.ptx: the PTX is for sm_90a, but the NVIDIA B200 .emulated. runs sm_100a; run it on"},

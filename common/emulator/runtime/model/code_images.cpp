@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -231,6 +232,10 @@ Function& find_kernel(Module& module, const char* name, machine::Machine& machin
 std::string read_image(const char* path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw ApiError(cudaErrorFileNotFound, fmt::format("{} cannot be opened", path));
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {  // which opens, and cannot be read
+    throw ApiError(cudaErrorFileNotFound, fmt::format("{} is a directory", path));
+  }
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
