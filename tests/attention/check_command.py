@@ -27,7 +27,8 @@ MISTAKES = {
     "--scale 1e-20 --soft-cap 1e30": "attention: --scale = 1e-20 and --soft-cap = 1e+30 are too far apart",
     "--soft-cap nan": '--soft-cap = "nan" is not a number of type float.',
     "--layout rows": '--layout = "rows" is unknown. Legal are tokens and heads.',
-    "--depth 7": "--depth",
+    "--depth 7": "attention: there is no option --depth; attention --help lists the options",
+    "--casual": "attention: there is no option --casual; did you mean --causal? attention --help lists the options",
 }
 
 
@@ -36,7 +37,7 @@ def main() -> int:
     for arguments, sentence in MISTAKES.items():
         done = subprocess.run([sys.argv[1], *shlex.split(arguments)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True, check=False)
-        if done.returncode != 2 or sentence not in done.stdout or len(done.stdout.splitlines()) > 2:
+        if done.returncode != 2 or sentence not in done.stdout or len(done.stdout.splitlines()) != 1:
             problems.append(f"attention {arguments}: expected status 2 and `{sentence}`, but got {done.returncode} and\n"
                             f"{done.stdout}")
     print("\n".join(problems) or f"all {len(MISTAKES)} mistakes are refused with the right words")

@@ -46,7 +46,7 @@ MISTAKES = {
     "--split-k 0": "gemm: --split-k = 0 is too small.",
     "--split-k 2 --stream-k": "gemm: --split-k and --stream-k exclude each other",
     "--schedule one-tile --stream-k": "it needs a persistent schedule or launch control.",
-    "--swap --no-swap": "--swap excludes --no-swap",
+    "--swap --no-swap": "gemm: --swap excludes --no-swap; gemm --help lists the options",
     "--swap --activation gated-silu": "gemm: A and B cannot be exchanged with a gated activation",
     "--raster x": 'gemm: --raster = "x" is unknown. Legal are m and n.',
     "--groups 5,,6": 'gemm: --groups = "" is not a whole number.',
@@ -55,10 +55,13 @@ MISTAKES = {
     "--groups 5,6 --m 5 --masked": "gemm: a masked group has 6 rows, and M = 5: M is the most that one may have.",
     "--groups 5,6 --batch 2": "gemm: a problem has batches or groups, not both.",
     "--groups 5,6 --layout nn": "gemm: a group begins at row 5, which is not a multiple of 8",
-    "--masked": "--masked requires --groups",
+    "--masked": "gemm: --masked requires --groups; gemm --help lists the options",
     "--blocks -1": "gemm: --blocks = -1 is too small.",
     "--seed x": 'gemm: --seed = "x" is not a whole number.',
-    "--bogus": "The following argument was not expected: --bogus",
+    "--bogus": "gemm: there is no option --bogus; gemm --help lists the options",
+    "--bata=3": "gemm: there is no option --bata; did you mean --beta? gemm --help lists the options",
+    "512": 'gemm: "512" is not expected; gemm --help lists the options',
+    "--m": "gemm: --m: 1 required NUMBER missing; gemm --help lists the options",
     # What no kernel can be compiled for, in the words of the options.
     "--tile 100x128": "gemm: M of --tile 100x128 must be 64 or 128 for one block.",
     "--cta-group 2 --tile 64x128": "gemm: M of --tile 64x128 must be 128 or 256 for a pair of blocks.",
@@ -84,7 +87,7 @@ def main() -> int:
     for arguments, sentence in MISTAKES.items():
         done = subprocess.run([sys.argv[1], *shlex.split(arguments)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True, check=False)
-        if done.returncode != 2 or sentence not in done.stdout or len(done.stdout.splitlines()) > 2 or \
+        if done.returncode != 2 or sentence not in done.stdout or len(done.stdout.splitlines()) != 1 or \
                 "no compiled kernel is as requested" in done.stdout:
             problems.append(f"gemm {arguments}: expected status 2 and `{sentence}`, but got {done.returncode} and\n"
                             f"{done.stdout}")

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/command_line.hpp"
 #include "harness/device.hpp"
 #include "harness/options.hpp"
 #include "harness/random.hpp"
@@ -224,6 +225,7 @@ int main(int argc, char** argv) {
   text("--seed", options.seed, "NUMBER", "of the random matrices");
   app.add_flag("--explain", options.explain, "say which kernel is chosen");
   app.add_flag("--list", options.list, "name the kernels that are shipped, and compute nothing");
+  app.failure_message(harness::failure_in_a_line);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
