@@ -167,7 +167,7 @@ struct GemmArguments {
                     ///< factors are chosen, to bring them into the range of e4m3
   // With `device_factors`, each a float in device memory that the kernel reads when it runs; null: that above, or 1.
   const float* device_alpha = nullptr;  ///< in place of alpha
-  const float* device_beta = nullptr;   ///< in place of beta; where it is 0, C is brought, but not used
+  const float* device_beta = nullptr;   ///< in place of beta; where it is 0, C is brought, not used, and may be NaN
   const float* device_scale = nullptr;  ///< in place of scale
   const float* a_scale = nullptr;       ///< of A: multiplies alpha
   const float* b_scale = nullptr;       ///< of B: multiplies alpha
