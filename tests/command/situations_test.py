@@ -333,6 +333,16 @@ class SignalTest(SituationTest):
             begun.unlink()
             self.check(process, number, whole_group, "")
 
+    def test_while_a_command_of_its_own_ends_well(self):
+        """Without a trap bash goes on then, as if there had been no signal."""
+        self.set_up()
+        looking = self.build / "looking"
+        self.write(self.root.parent / "tools/flock", f"#!/bin/bash\ntrap exit INT\ntouch {looking}\nsleep 20\n")
+        process = self.start("gemm")
+        self.wait_for(looking.exists)
+        done = self.check(process, signal.SIGINT, True, "")
+        self.assertEqual(done.stdout, "")
+
     def test_while_python_starts(self):
         self.set_up()
         for command in (("hint", "00"), ("progress",), ("run", "/bin/true")):
