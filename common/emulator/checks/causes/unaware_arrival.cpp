@@ -181,16 +181,42 @@ std::string WaitCause::passed_before(const ConflictSide& side, const WaitNote& w
                            line(note->pc), name(index));
 }
 
+std::string WaitCause::ahead_by_arrival_of(const std::vector<std::pair<const machine::Block*, uint32_t>>& others,
+                                           const ConflictSide& side, const WaitNote& wait,
+                                           const std::string& barrier) const {
+  uint32_t index = 0;
+  const WaitNote* last = nullptr;
+  for (const auto& [each, note] : order_.warp(side.warp).waits) {
+    const bool is_before = note.time <= wait.time && &note != &wait && (note.lanes & side.lanes) != 0;
+    if (!is_before || order_.barrier(each).is_for_copies || (last != nullptr && note.time < last->time)) continue;
+    index = each;
+    last = &note;
+  }
+  if (last == nullptr || last->phases == 0) return {};
+  bool by_others = false;
+  order_.barrier(index).phases.for_each(last->phases - 1, [&](const PhaseNote& note) {
+    const bool is_other = std::find(others.begin(), others.end(), std::pair{note.block, note.warp}) != others.end();
+    by_others = by_others || (note.kind == PhaseNote::Kind::arrival && is_other);
+  });
+  if (!by_others) return {};
+  return fmt::format(
+      "the wait{0} for {1} passed at once: it is for phase 1, and phase 0, for which others wait there, is still under "
+      "way. A parity cannot ask for the phase after the one under way. What held this warp back before, the wait{2} "
+      "for {3}, was let pass by {4}: does that come too early in the round?",
+      line(wait.pc), barrier, line(last->pc), name(index),
+      order_.barrier(index).phases.describe_arrivals(last->phases - 1, cluster_.kernel()));
+}
+
 std::string WaitCause::ahead_of_others(const ConflictSide& side, const WaitNote& wait,
                                        const std::string& barrier) const {
   const auto [index, before] = wait_passed_before(side, wait);
-  if (before == nullptr) return {};
-  bool others_wait = false;
+  std::vector<std::pair<const machine::Block*, uint32_t>> others;  // block and warp
   const uint32_t warps = order_.warps_per_block();
   for (const auto& block : cluster_.cluster().blocks) {
     for (const machine::Warp& warp : block->warps) {
       const uint32_t number = block->rank * warps + warp.index;
       if (number == side.warp) continue;
+      bool others_wait = false;
       for (const auto& [waited, note] : order_.warp(number).waits) {
         others_wait = others_wait || (note.pc == wait.pc && note.phases == 1);
       }
@@ -199,9 +225,11 @@ std::string WaitCause::ahead_of_others(const ConflictSide& side, const WaitNote&
             others_wait || (fragment->state == machine::FragmentState::blocked && fragment->pc == wait.pc &&
                             fragment->wait.kind == machine::WaitKind::mbarrier && fragment->wait.value % 2 == 0);
       }
+      if (others_wait) others.emplace_back(block.get(), warp.index);
     }
   }
-  if (!others_wait) return {};
+  if (others.empty()) return {};
+  if (before == nullptr) return ahead_by_arrival_of(others, side, wait, barrier);
   return fmt::format(
       "the wait{} for {} passed at once, because it was for parity 1 and no phase had ended, and then, a round ahead "
       "of others, who wait there for the first phase, so did that{} for {}: is the first of these two to wait for "

@@ -119,6 +119,10 @@ class WaitCause {
   std::string passed_before(const ConflictSide& side, const WaitNote& wait) const;
   /// The same as the cause, where other warps wait for the first phase by the very instruction of this wait.
   std::string ahead_of_others(const ConflictSide& side, const WaitNote& wait, const std::string& barrier) const;
+  /// The same where the side's last wait before, which did not pass at once, was let pass by these others.
+  /// @param others  block and warp of each
+  std::string ahead_by_arrival_of(const std::vector<std::pair<const machine::Block*, uint32_t>>& others,
+                                  const ConflictSide& side, const WaitNote& wait, const std::string& barrier) const;
   std::pair<uint32_t, const WaitNote*> wait_passed_before(const ConflictSide& side, const WaitNote& wait) const;
   std::string spell_signal(const Signal& signal) const;
   std::string spell_relaxed(uint32_t barrier, uint32_t arrival_pc, const WaitNote& wait) const;

@@ -27,6 +27,8 @@ std::string RaceCause::name(const BarrierOrder& barrier) const { return name_of(
 std::string RaceCause::of(const PastAccess& before, const PresentAccess& now) {
   for (const uint32_t pc : {before.pc(), now.record.pc()}) {
     if (!cluster_.kernel().traits_at(pc).allocates_tensor_memory) continue;
+    const PastAccess& read = pc == before.pc() ? now.record : before;
+    if (std::string cause = waits_.passed_before_first(side_of(read)); !cause.empty()) return cause;
     return "the address of tensor memory is there once tcgen05.alloc has stored it: a __syncthreads() must come "
            "between that and the first read";
   }

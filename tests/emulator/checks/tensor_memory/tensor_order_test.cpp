@@ -517,6 +517,10 @@ ld.shared.u32 %r15, [address];
   expect_one(run(wrong, kTwoWarps), "race",
              {"reads address", line_of(wrong, "// unordered"), line_of(wrong, "tcgen05.alloc"),
               "the address of tensor memory is there once tcgen05.alloc has stored it"});
+  // A wait that passes at once says more.
+  const std::string passed = with(wrong, "nanosleep.u32 5000;\n", "nanosleep.u32 5000;\n" + wait(0, 1, "HERE"));
+  expect_one(run(passed, kTwoWarps), "race",
+             {"reads address", "before the read, passed at once: it was for parity 1", "begins with parity 0"});
   // Here it reads too early.
   const std::string early = "ld.shared.u32 %r15, [address];\n" + kLoad;
   expect_one_fault(run(early, {.threads = 32}), "illegal address",
