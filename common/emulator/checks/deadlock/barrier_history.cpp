@@ -1,7 +1,6 @@
 #include "emulator/checks/deadlock/barrier_history.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 namespace stagecraft::emulator::checks {
@@ -74,8 +73,7 @@ void record(BarrierHistories& histories, const machine::BarrierEvent& event) {
   }
   history.arrived_by_operation = history.arrived_by_operation || event.fragment == nullptr;
   const machine::Origin& origin = event.block->cluster->origin;
-  BarrierHistory::Arriver now{origin.block, origin.warp, origin.lanes, event.phase,
-                              std::numeric_limits<machine::Cycle>::max()};
+  BarrierHistory::Arriver now{origin.block, origin.warp, origin.lanes, event.phase, BarrierHistory::kByOperation};
   if (event.fragment != nullptr) {
     const machine::Warp& warp = *event.fragment->warp;
     now = {warp.block, warp.index, event.lanes, event.phase, warp.clock};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <utility>
 #include <vector>
@@ -20,14 +21,15 @@ bool is_of_warp(const Note& note, const machine::Fragment& fragment) {
 
 /// The history of one mbarrier since its initialisation.
 struct BarrierHistory {
+  /// The time of an arrival by an operation, which may have been issued long before.
+  static constexpr machine::Cycle kByOperation = std::numeric_limits<machine::Cycle>::max();
   /// A warp that has arrived, or issued an operation that did.
   struct Arriver {
     const machine::Block* block = nullptr;
     uint32_t warp = 0;
     machine::LaneMask lanes = 0;
-    uint64_t phase = 0;  ///< the phase that it arrived in last
-    /// When it did; the latest time there is for an operation, which may have been issued long before.
-    machine::Cycle clock = 0;
+    uint64_t phase = 0;        ///< the phase that it arrived in last
+    machine::Cycle clock = 0;  ///< when it did; or kByOperation
 
     /// Whether some of its threads are in a fragment.
     bool is_in(const machine::Fragment& fragment) const {

@@ -113,6 +113,8 @@ std::string other_side_takes_fewer_rounds(const Sleepers& sleepers, const Group&
 std::string waits_for_itself(const Sleepers& sleepers, const Group& group);
 /// All others have ended, and the group has arrived nowhere since its last wait for the same barrier.
 std::string one_wait_too_many(const Sleepers& sleepers, const Group& group);
+/// The slot was filled again, and those who have waited for that have not released it.
+std::string reader_keeps_the_slot(const Sleepers& sleepers, const Group& group);
 /// Those who arrived in the phase before do not arrive again.
 std::string one_round_too_few(const Sleepers& sleepers, const Group& group);
 
@@ -156,6 +158,8 @@ std::string filler_waits_for_a_slot_first(const Sleepers& sleepers, const Group&
 std::string filler_of_one_side_has_ended(const Sleepers& sleepers, const Group& group);
 /// The side that has arrived nowhere waits for another slot than the one that was filled.
 std::string early_side_waits_at_another_slot(const Sleepers& sleepers, const Group& group);
+/// One of two sides has arrived elsewhere, and warps have ended that have done nothing at any barrier.
+std::string role_ends_before_it_begins(const Sleepers& sleepers, const Group& group);
 /// One of two sides has arrived elsewhere, and so gone past the arrival that the other waits for.
 std::string late_side_went_past_its_arrival(const Sleepers& sleepers, const Group& group);
 /// Both have.

@@ -51,11 +51,14 @@ std::string phase_of_half_the_arrivals(const Sleepers& sleepers, const Group& gr
     });
     return notes;
   };
+  const Kernel& kernel = *waiter.grid().kernel;
   const std::vector<PhaseNote> some = arrivals(phase), others = arrivals(phase + 1);
   if (some.empty() || others.empty()) return {};
   for (const PhaseNote& one : some) {
     for (const PhaseNote& other : others) {
-      if (one.pc != other.pc) return {};
+      // A function that is inlined twice arrives at two instructions of one line.
+      const std::string line = at_line(kernel, one.pc);
+      if (one.pc != other.pc && (line.empty() || line != at_line(kernel, other.pc))) return {};
       if (one.block == other.block && one.warp == other.warp && (one.lanes & other.lanes) != 0) return {};
     }
   }
@@ -65,10 +68,15 @@ std::string phase_of_half_the_arrivals(const Sleepers& sleepers, const Group& gr
   }
   const auto who = [](const std::vector<PhaseNote>& notes) {
     const PhaseNote& note = notes.front();
-    return fmt::format("block rank {} warp {} [{}]", note.block == nullptr ? 0 : note.block->rank, note.warp,
-                       describe_lanes(note.lanes));
+    const uint32_t rank = note.block == nullptr ? 0 : note.block->rank;
+    std::vector<uint32_t> warps;
+    for (const PhaseNote& each : notes) {
+      if (each.block == note.block && each.lanes == note.lanes) warps.push_back(each.warp);
+    }
+    std::sort(warps.begin(), warps.end());
+    warps.erase(std::unique(warps.begin(), warps.end()), warps.end());
+    return fmt::format("block rank {} {} [{}]", rank, describe_numbers(warps), describe_lanes(note.lanes));
   };
-  const Kernel& kernel = *waiter.grid().kernel;
   const Mbarrier& barrier = *sleepers.barrier_of(waiter);
   return fmt::format(
       "{} is initialised{} for {} arrival{} per phase, and more come in one round{}: {} ended phase {}, and {}, which "
@@ -184,6 +192,18 @@ std::string one_wait_too_many(const Sleepers& sleepers, const Group& group) {
       "filled again?",
       first.warp->index, name_of_barrier(first),
       at_end ? "roles have come to the barrier of the cluster" : "threads have ended");
+}
+
+std::string reader_keeps_the_slot(const Sleepers& sleepers, const Group& group) {
+  if (!sleepers.history_of(*group.first).passed_before_first) return {};
+  std::string instead;
+  const std::string reader = reader_that_keeps_it(sleepers, group, instead);
+  if (reader.empty()) return {};
+  const std::string name = name_of_barrier(*group.first);
+  const std::string text = fmt::format("nobody has arrived at {} since its phase {}: {}", name,
+                                       sleepers.barrier_of(*group.first)->phase - 1, reader);
+  if (!instead.empty()) return fmt::format("{}, but at {}: is that arrival meant for {}?", text, instead, name);
+  return fmt::format("{}. Is its arrival (a release) missing in some rounds, or does it go to another barrier?", text);
 }
 
 std::string one_round_too_few(const Sleepers& sleepers, const Group& group) {

@@ -194,12 +194,18 @@ std::string release_behind_a_meeting(const Sleepers& sleepers, const Group& grou
 }
 
 std::string slot_never_released(const Sleepers& sleepers, const Group& group) {
+  const std::string name = name_of_barrier(*group.first);
+  const std::vector<OtherBarrier> unseen = unclaimed(sleepers, *group.first);
+  std::string instead, reader;
+  if (unseen.empty()) reader = reader_that_keeps_it(sleepers, group, instead);
+  if (!reader.empty()) reader[0] = 'W';  // warp 1, or warps 1-2
   std::string text = fmt::format(
       "nobody has ever arrived at {}: the first wait for it passed at once, as a producer's first wait for an empty "
-      "slot does, but the slot has never been released since. Is an arrival (a release) missing, or does it go to "
-      "another barrier?",
-      name_of_barrier(*group.first));
-  const std::vector<OtherBarrier> unseen = unclaimed(sleepers, *group.first);
+      "slot does, but the slot has never been released since. {}",
+      name, reader);
+  if (!instead.empty()) return fmt::format("{}, but at {}: is that arrival meant for {}?", text, instead, name);
+  text +=
+      fmt::format("{}Is an arrival (a release) missing, or does it go to another barrier?", reader.empty() ? "" : ". ");
   if (unseen.empty()) return text;
   text += fmt::format(" {}, and nobody has ever waited for that", describe_completed(unseen.front()));
   const std::string by_whom = user_of_array(sleepers, group, unseen.front().offset);
@@ -317,6 +323,32 @@ std::string early_side_waits_at_another_slot(const Sleepers& sleepers, const Gro
   const std::string missing = name_of_barrier(*early->first), awaited = name_of_barrier(*late->first);
   if (missing.substr(0, missing.find('[')) == awaited.substr(0, awaited.find('['))) return {};
   return cause_in_another_slot(sleepers, *early, /*by_copies=*/false);
+}
+
+std::string role_ends_before_it_begins(const Sleepers& sleepers, const Group& group) {
+  const Group* other = opposite_side(sleepers, group);
+  if (other == nullptr || sides_of(sleepers, group, *other).late != &group) return {};
+  // Where another slot was filled, that role is there.
+  for (const OtherBarrier& sibling : siblings_of(sleepers, group, offset_of(*group.first))) {
+    if (!sibling.history->arrivers.empty()) return {};
+  }
+  const Block& block = *sleepers.block_of_barrier(*group.first);
+  std::vector<uint32_t> idle;
+  for (uint32_t warp = 0; warp < block.warps.size(); ++warp) {
+    const auto is_it = [&](const auto& each) { return each.block == &block && each.warp == warp; };
+    const bool used_any = std::any_of(sleepers.histories().begin(), sleepers.histories().end(), [&](const auto& each) {
+      const BarrierHistory& history = each.second;
+      return std::any_of(history.arrivers.begin(), history.arrivers.end(), is_it) ||
+             std::any_of(history.waiters.begin(), history.waiters.end(), is_it);
+    });
+    if (block.warps[warp].live == 0 && !used_any) idle.push_back(warp);
+  }
+  if (idle.empty()) return {};
+  const bool one = idle.size() == 1;
+  return fmt::format(
+      "nobody has ever arrived at {0}, and {1} {2} ended, and {2} never arrived at a barrier or waited for one: is {3} "
+      "to arrive at {0}, and leaves before its role begins?",
+      name_of_barrier(*group.first), describe_numbers(idle), one ? "has" : "have", one ? "it" : "one of them");
 }
 
 std::string late_side_went_past_its_arrival(const Sleepers& sleepers, const Group& group) {

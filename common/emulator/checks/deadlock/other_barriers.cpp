@@ -140,6 +140,57 @@ std::optional<uint32_t> full_barrier_of(const Sleepers& sleepers, const Group& g
   return static_cast<uint32_t>(full);
 }
 
+std::string reader_that_keeps_it(const Sleepers& sleepers, const Group& group, std::string& instead) {
+  const Fragment& first = *group.first;
+  const Kernel& kernel = *first.grid().kernel;
+  const Block* block = sleepers.block_of_barrier(first);
+  const auto is_of_group = [&](const auto& each) { return is_of_warp(each, first); };
+  const BarrierHistory& empty = sleepers.history_of(first);
+  const auto last = std::find_if(empty.waiters.begin(), empty.waiters.end(), is_of_group);
+  if (last == empty.waiters.end()) return {};
+  // What the group arrived at first after its last wait for the slot, or where it announced bytes, says that it is
+  // full.
+  const BarrierHistory* full = nullptr;
+  uint32_t full_at = 0;
+  machine::Cycle filled = BarrierHistory::kByOperation;
+  for (const auto& [place, history] : sleepers.histories()) {
+    const auto own = std::find_if(history.arrivers.begin(), history.arrivers.end(), is_of_group);
+    if (place.first != block || &history == &empty || own == history.arrivers.end()) continue;
+    if (own->clock <= last->clock || own->clock >= filled) continue;
+    full = &history;
+    full_at = place.second;
+    filled = own->clock;
+  }
+  const auto live = block->mbarriers.live.find(full_at);
+  if (full == nullptr || live == block->mbarriers.live.end()) return {};
+  if (live->second.phase <= sleepers.barrier_of(first)->phase) return {};
+  std::vector<uint32_t> readers;
+  const BarrierHistory::Waiter* reader = nullptr;
+  for (const BarrierHistory::Waiter& each : full->waiters) {
+    if (each.block != block || is_of_group(each) || each.phases != live->second.phase) continue;
+    readers.push_back(each.warp);
+    reader = &each;
+  }
+  if (reader == nullptr) return {};
+  for (const OtherBarrier& sibling : siblings_of(sleepers, group, offset_of(first))) {
+    const auto is_reader = [&](const auto& each) { return each.block == reader->block && each.warp == reader->warp; };
+    const auto& arrivers = sibling.history->arrivers;
+    const auto arrival = std::find_if(arrivers.begin(), arrivers.end(), is_reader);
+    if (arrival == arrivers.end() || arrival->clock == BarrierHistory::kByOperation) continue;
+    // It may have released that slot because it has read it, too.
+    const BarrierHistory* its_full = sleepers.history_at(block, full_at + sibling.offset - offset_of(first));
+    const bool has_read = its_full != nullptr && std::any_of(its_full->waiters.begin(), its_full->waiters.end(),
+                                                             [&](const BarrierHistory::Waiter& each) {
+                                                               return is_reader(each) && each.clock > reader->clock;
+                                                             });
+    if (arrival->clock > reader->clock && !has_read) instead = sibling.name;
+  }
+  std::sort(readers.begin(), readers.end());
+  const char* has = readers.size() == 1 ? "has" : "have";
+  return fmt::format("{}, which waited for {}{}, {} not arrived there since", describe_numbers(readers),
+                     name_of_barrier(kernel, full_at), at_line(kernel, reader->pc), has);
+}
+
 std::string phase_left_behind(const Sleepers& sleepers, const Group& group) {
   const Fragment& first = *group.first;
   const auto is_alone = [&](const Group& other) { return other.first->warp == first.warp; };

@@ -34,6 +34,11 @@ std::string filler_that_has_ended(const Sleepers& sleepers, const Group& group);
 /// Nothing where they do not.
 std::optional<uint32_t> full_barrier_of(const Sleepers& sleepers, const Group& group);
 
+/// Where a group waits for a slot that it has filled since it waited for it before: "warp 1, which waited for full[0]
+/// at ring.cu:77, has not arrived there since". Empty: it is not so, or nobody has waited for what is in the slot.
+/// @param instead  becomes the slot that was released in the place of this one; empty: none was
+std::string reader_that_keeps_it(const Sleepers& sleepers, const Group& group, std::string& instead);
+
 /// Where all others have ended: a barrier that the group arrives at, and whose last phase nobody has waited for.
 std::string phase_left_behind(const Sleepers& sleepers, const Group& group);
 

@@ -78,11 +78,20 @@ std::string passes_a_slot_without_filling_it(const Sleepers& sleepers, const Gro
   const BarrierHistory* filled = sleepers.history_at(sleepers.block_of_barrier(first), *full);
   const auto fills = [&](const BarrierHistory::Arriver& each) { return is_of_group(each) && each.clock > last->clock; };
   if (filled != nullptr && std::any_of(filled->arrivers.begin(), filled->arrivers.end(), fills)) return {};
+  const auto reader = std::find_if(sleepers.groups().begin(), sleepers.groups().end(), [&](const Group& each) {
+    return each.first->wait.kind == machine::WaitKind::mbarrier && offset_of(*each.first) == *full &&
+           sleepers.block_of_barrier(*each.first) == sleepers.block_of_barrier(first);
+  });
+  const std::string name = name_of_barrier(kernel, *full);
   return fmt::format(
       "warp {} has waited for {} before{}, and has put nothing into the slot since: in between it neither arrived at "
       "{} nor announced bytes there, so that nobody has anything to release. Is a slot waited for and stepped over "
-      "more than once, as by a drain in a loop?",
-      first.warp->index, name_of_barrier(first), at_line(kernel, last->pc), name_of_barrier(kernel, *full));
+      "more than once, as by a drain in a loop?{}",
+      first.warp->index, name_of_barrier(first), at_line(kernel, last->pc), name,
+      reader == sleepers.groups().end()
+          ? std::string()
+          : fmt::format(" Or is an arrival at {} missing, for which {} {}?", name, describe_numbers(reader->warps),
+                        reader->warps.size() == 1 ? "waits" : "wait"));
 }
 
 std::string two_sides_at_one_barrier(const Sleepers& sleepers, const Group& group) {

@@ -749,7 +749,41 @@ TEST_F(DeadlockTest, NamesTheSlotThatIsPassedWithoutBeingFilled) {
                     wait(0, 0, "E") + arrive(2) + wait(1, 0, "F") + "END:\n",
                 64, {32, 32, 32, 32}),
       {"likely cause: warp 0 has waited for bar[3] before, and has put nothing into the slot since: in between "
-       "it neither arrived at bar[1] nor announced bytes there"});
+       "it neither arrived at bar[1] nor announced bytes there",
+       "Or is an arrival at bar[1] missing, for which warp 1 waits?"});
+}
+
+TEST_F(DeadlockTest, NamesTheReaderThatKeepsASlot) {
+  // bar[0] says that the slot is full, bar[1] that it is empty. Warp 1 reads what came in the second round, and goes.
+  const std::string fill = if_warp(0, wait(1, 1, "A") + arrive(0) + wait(1, 0, "B") + arrive(0) + wait(1, 1, "C"));
+  expect_words(report_of(fill + wait(0, 0, "D") + arrive(1) + wait(0, 1, "E") + "END:\n", 64, {32, 32}),
+               {"likely cause: nobody has arrived at bar[1] since its phase 0: warp 1, which waited for bar[0]",
+                ", has not arrived there since. Is its arrival (a release) missing in some rounds"});
+  // The same in the first round, of two readers.
+  const std::string once = if_warp(0, wait(1, 1, "A") + arrive(0) + wait(1, 0, "B"));
+  expect_words(report_of(once + wait(0, 0, "C") + "END:\n", 96, {32, 64}),
+               {"the slot has never been released since. Warps 1-2, which waited for bar[0]",
+                ", have not arrived there since. Is an arrival (a release) missing"});
+}
+
+TEST_F(DeadlockTest, NamesTheSlotThatIsReleasedInstead) {
+  // bar[0] and bar[1] say that slots are full, bar[2] and bar[3] that they are empty. Warp 1 releases the
+  // first again for the second.
+  const std::string fill =
+      wait(2, 1, "A") + arrive(0) + wait(2, 0, "B") + wait(3, 1, "C") + arrive(1) + wait(3, 0, "D");
+  expect_words(report_of(if_warp(0, fill) + wait(0, 0, "E") + arrive(2) + wait(1, 0, "F") + arrive(2) + "END:\n", 64,
+                         {32, 32, 32, 32}),
+               {"nobody has ever arrived at bar[3]", "Warp 1, which waited for bar[1]",
+                ", has not arrived there since, but at bar[2]: is that arrival meant for bar[3]?"});
+}
+
+TEST_F(DeadlockTest, NamesTheWarpThatEndsBeforeItsRoleBegins) {
+  // Warp 0 is to fill bar[0] for warp 1, which then fills bar[1] for warp 2.
+  expect_words(
+      report_of(if_warp(0, "") + if_warp(1, arrive(2) + wait(0, 0, "A") + arrive(1)) + wait(1, 0, "B") + "END:\n", 96,
+                {32, 32, 33}),
+      {"likely cause: nobody has ever arrived at bar[0], and warp 0 has ended, and has never arrived at a "
+       "barrier or waited for one: is it to arrive at bar[0], and leaves before its role begins"});
 }
 
 TEST_F(DeadlockTest, SaysThatAWaitIsOneMoreThanTheArrivals) {
