@@ -149,13 +149,14 @@ std::string reader_that_keeps_it(const Sleepers& sleepers, const Group& group, s
   const auto last = std::find_if(empty.waiters.begin(), empty.waiters.end(), is_of_group);
   if (last == empty.waiters.end()) return {};
   // What the group arrived at first after its last wait for the slot, or where it announced bytes, says that it is
-  // full.
+  // full; unless it has released a slot of another ring there, for which a producer waits.
   const BarrierHistory* full = nullptr;
   uint32_t full_at = 0;
   machine::Cycle filled = BarrierHistory::kByOperation;
   for (const auto& [place, history] : sleepers.histories()) {
     const auto own = std::find_if(history.arrivers.begin(), history.arrivers.end(), is_of_group);
     if (place.first != block || &history == &empty || own == history.arrivers.end()) continue;
+    if (history.passed_before_first) continue;
     if (own->clock <= last->clock || own->clock >= filled) continue;
     full = &history;
     full_at = place.second;

@@ -764,6 +764,11 @@ TEST_F(DeadlockTest, NamesTheReaderThatKeepsASlot) {
   expect_words(report_of(once + wait(0, 0, "C") + "END:\n", 96, {32, 64}),
                {"the slot has never been released since. Warps 1-2, which waited for bar[0]",
                 ", have not arrived there since. Is an arrival (a release) missing"});
+  // Before it fills the slot, warp 0 releases one of another ring, bar[2], for which warp 2 waits.
+  const std::string between = if_warp(0, wait(1, 1, "A") + arrive(2) + arrive(0) + wait(1, 0, "B"));
+  expect_words(
+      report_of(between + if_warp(2, wait(2, 1, "C") + wait(2, 0, "D")) + wait(0, 0, "E") + "END:\n", 96, {32, 32, 32}),
+      {"the slot has never been released since. Warp 1, which waited for bar[0]"});
 }
 
 TEST_F(DeadlockTest, NamesTheSlotThatIsReleasedInstead) {

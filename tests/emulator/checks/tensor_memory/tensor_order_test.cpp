@@ -518,7 +518,8 @@ ld.shared.u32 %r15, [address];
              {"reads address", line_of(wrong, "// unordered"), line_of(wrong, "tcgen05.alloc"),
               "the address of tensor memory is there once tcgen05.alloc has stored it"});
   // A wait that passes at once says more.
-  const std::string passed = with(wrong, "nanosleep.u32 5000;\n", "nanosleep.u32 5000;\n" + wait(0, 1, "HERE"));
+  const std::string init = "@%first mbarrier.init.shared.b64 [bar], 1;\nbar.sync 0;\n";
+  const std::string passed = init + with(wrong, "nanosleep.u32 5000;\n", "nanosleep.u32 5000;\n" + wait(0, 1, "HERE"));
   expect_one(run(passed, kTwoWarps), "race",
              {"reads address", "before the read, passed at once: it was for parity 1", "begins with parity 0"});
   // Here it reads too early.
