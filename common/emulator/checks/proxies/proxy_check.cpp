@@ -74,7 +74,20 @@ bool is_copied_as_read(const ClusterRecord& cluster, const AsyncOperation& opera
 }  // namespace
 
 void ProxyCheck::cluster_started(ClusterRecord& cluster) {
+  if (!unread_) unread_.emplace(cluster.kernel());  // there are checks for each launch
   states_.start(cluster, static_cast<uint32_t>(cluster.memory.size()) * cluster.order().warps_per_block());
+}
+
+void ProxyCheck::barrier_changed(ClusterRecord& cluster, const machine::BarrierEvent& event) {
+  if (!may_overtake() || event.kind != machine::BarrierEventKind::arrive || event.fragment == nullptr) return;
+  const uint32_t warp = cluster.order().warp_number(*event.fragment);
+  states_[cluster].loads.note_arrival(*unread_, event, warp, cluster.order().warp(warp).time);
+}
+
+void ProxyCheck::threads_met(ClusterRecord& cluster, const machine::Rendezvous& event) {
+  if (!may_overtake() || event.kind != machine::RendezvousKind::arrive) return;
+  const uint32_t warp = cluster.order().warp_number(*event.fragment);
+  states_[cluster].loads.note_meeting(warp, cluster.order().warp(warp).time - 1);
 }
 
 void ProxyCheck::fence_executed(ClusterRecord& cluster, const machine::Fragment& fragment, LaneMask lanes,
@@ -86,6 +99,7 @@ void ProxyCheck::fence_executed(ClusterRecord& cluster, const machine::Fragment&
   if (kind != FenceKind::proxy_async && kind != FenceKind::proxy_async_shared) return;
   State& state = states_[cluster];
   state.fences.add(cluster.order(), warp, lanes, fragment.pc);
+  state.loads.note_fence(warp, lanes);
   const auto late = state.missing.find(warp);
   if (late == state.missing.end()) return;
   findings_.add_detail(
@@ -117,6 +131,15 @@ void ProxyCheck::operation_issued(ClusterRecord& cluster, const IssuedOperation&
   if (operation.generic_proxy) return;  // it is asynchronous, but accesses memory through the threads' own proxy
   check_alignment(cluster, operation);
   if (operation.needs_fence_after_reads) check_reads(cluster, operation);
+  if (may_overtake()) {
+    State& state = states_[cluster];
+    const uint32_t warp = cluster.order().warp_number(*operation.fragment);
+    state.loads.for_each_before(cluster.order(), *unread_, operation,
+                                [&](const OvertakenLoads::Load& load, uint32_t address) {
+                                  if (state.fences.cover(cluster.order(), load.access, warp, operation.lane)) return;
+                                  report_overtaken(cluster, load, operation, address);
+                                });
+  }
   size_t matrix = 0;
   for (size_t i = 0; i < operation.reads.size(); ++i) {
     while (matrix < operation.matrices.size() && operation.matrices[matrix].first <= i) ++matrix;
@@ -228,6 +251,30 @@ void ProxyCheck::report_fence(const ClusterRecord& cluster, const PastAccess& be
   for (const uint32_t each : {warp, before.is_asynchronous() ? warp : before.agent}) {
     state.missing.emplace(each, number);
   }
+}
+
+void ProxyCheck::report_overtaken(const ClusterRecord& cluster, const OvertakenLoads::Load& load,
+                                  const AsyncOperation& operation, uint32_t address) {
+  const auto identity = findings_.claim("overtaken load", load.arrival_pc, operation.fragment->pc);
+  if (!identity) return;
+  const machine::Kernel& kernel = cluster.kernel();
+  Diagnostic finding;
+  finding.kind = "missing proxy fence";
+  finding.place = place_of(cluster, operation);
+  finding.message = fmt::format(
+      "the {} issued here overwrites {} in shared memory, which a load may not have read yet: the arrival that frees "
+      "it can overtake the load",
+      operation.what, kernel.name_of_shared_byte(address & machine::kSharedOffsetMask));
+  finding.details.push_back(describe(cluster, load.access));
+  finding.details.push_back(fmt::format(
+      "{} arrives{}, and no instruction in between has used what the load brings, nor is there a fence.proxy.async",
+      spell_thread(cluster, load.access.agent, 1u << load.arrival_lane), line_of(cluster, load.arrival_pc)));
+  finding.details.emplace_back(
+      "a thread waits for a load where it uses the value; on an H200 a copy came before an ldmatrix in this way");
+  finding.likely_cause =
+      "every thread that reads must execute fence.proxy.async between its load and the arrival; or arrive after the "
+      "instruction that uses the values";
+  findings_.add(cluster.cluster(), *identity, std::move(finding));
 }
 
 void ProxyCheck::report_layout(const ClusterRecord& cluster, const PastAccess& before, const AsyncOperation& operation,
