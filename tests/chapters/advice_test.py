@@ -28,13 +28,13 @@ class Advice(unittest.TestCase):
     def test_a_todo_that_is_open_is_expected_to_fail(self):
         for fails, todos in (("1", [1, 2, 3, 4]), ("2", [3, 4]), ("4", [4])):
             said = advice(fails, *todos)
-            self.assertIn("This is expected: the exercise is not solved yet. Open is\n  answer.cu:1: TODO", said)
+            self.assertIn("This is expected: the exercise is not solved yet. Still open:\n  answer.cu:1: TODO", said)
             self.assertNotIn("about your code", said)
             self.assertNotIn("delete its comment.", said)
 
     def test_a_failure_in_what_is_solved_is_not_expected(self):
         said = advice("1", 2, 3, 4)
-        self.assertIn("This is about your code for TODO 1. Still open is\n  answer.cu:1: TODO 2: do it.\n", said)
+        self.assertIn("This is about your code for TODO 1. Still open:\n  answer.cu:1: TODO 2: do it.\n", said)
         self.assertNotIn("expected", said)
 
     def test_a_comment_that_was_left_on_solved_code_is_named(self):

@@ -98,9 +98,9 @@ void advise() {
   const bool is_expected =
       std::any_of(todos.begin(), todos.end(), [&](const auto& todo) { return tests.failed.has(todo.first); });
   if (is_expected) {
-    std::cout << "\nThis is expected: the exercise is not solved yet. Open is\n";
+    std::cout << "\nThis is expected: the exercise is not solved yet. Still open:\n";
   } else if (!todos.empty()) {
-    std::cout << "\nThis is about your code for TODO " << tests.failed.first << ". Still open is\n";
+    std::cout << "\nThis is about your code for TODO " << tests.failed.first << ". Still open:\n";
   }
   for (const auto& [_, todo] : todos) std::cout << "  " << todo << "\n";
   for (auto todo = todos.begin(); todo != todos.end(); todo = todos.upper_bound(todo->first)) {
