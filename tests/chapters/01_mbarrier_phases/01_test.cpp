@@ -40,7 +40,7 @@ TEST(Chapter01, Todo1To3TheReaderSeesWhatEveryWriterWrote) {
   }
 }
 
-TEST(Chapter01, Todo4And5TheWarpAddsUpWhatTheCopyEngineBrought) {
+TEST(Chapter01, Todo4And5TheWarpAddsUpWhatTmaBrought) {
   for (uint64_t seed = 2; seed < 5; ++seed) {
     const std::vector<uint32_t> words = random_words(kRow, seed);
     const DeviceBuffer<uint32_t> in(words, "the row");
