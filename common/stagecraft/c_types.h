@@ -1,4 +1,4 @@
-/* What the C interfaces of the two GEMMs share. Any C of 1999 and later, and C++, can include these headers; neither
+/* What the C interfaces share. Any C of 1999 and later, and C++, can include these headers; neither
  * CUDA's headers nor a CUDA compiler are needed. */
 #pragma once
 

@@ -1,11 +1,9 @@
 #include "stagecraft/gemm/c_interface.h"
 
-#include <exception>
-#include <new>
-#include <optional>
 #include <string>
 #include <utility>
 
+#include "stagecraft/c_calls.hpp"
 #include "stagecraft/gemm/grouped_tiles.hpp"
 #include "stagecraft/gemm/plan.hpp"
 
@@ -19,55 +17,7 @@ struct stagecraft_gemm_plan {
 
 namespace {
 
-thread_local std::string last_message;
-
-stagecraft_status status_of(GemmFailure failure) {
-  switch (failure) {
-    case GemmFailure::bad_problem: return STAGECRAFT_BAD_PROBLEM;
-    case GemmFailure::no_kernel: return STAGECRAFT_NO_KERNEL;
-    case GemmFailure::bad_configuration:
-    case GemmFailure::no_compiler: return STAGECRAFT_BAD_CONFIGURATION;
-    case GemmFailure::bad_workspace: return STAGECRAFT_BAD_WORKSPACE;
-    case GemmFailure::bad_device: return STAGECRAFT_BAD_DEVICE;
-    case GemmFailure::launch_failed: return STAGECRAFT_LAUNCH_FAILED;
-  }
-  return STAGECRAFT_OUT_OF_MEMORY;
-}
-
-stagecraft_status report(const GemmError& error) {
-  last_message = error.message;
-  return status_of(error.failure);
-}
-
-/// Thrown by the conversions below; no exception leaves this file.
-struct Refused {
-  std::string message;
-};
-
-/// Calls what may throw. A C program must not see an exception.
-template <typename Work>
-stagecraft_status guarded(const Work& work) noexcept {
-  try {
-    return work();
-  } catch (const Refused& refused) {
-    return report({GemmFailure::bad_problem, refused.message});
-  } catch (const std::exception& error) {
-    try {
-      last_message = error.what();
-    } catch (const std::exception&) {
-      last_message.clear();
-    }
-    return STAGECRAFT_OUT_OF_MEMORY;
-  }
-}
-
-/// The enumerator of this number, up to the last one.
-template <typename Enum>
-Enum enumerator(const char* name, int value, Enum last) {
-  if (value >= 0 && value <= static_cast<int>(last)) return static_cast<Enum>(value);
-  throw Refused{std::string("the ") + name + " is " + std::to_string(value) + ". Legal are 0 to " +
-                std::to_string(static_cast<int>(last)) + "."};
-}
+thread_local CCalls calls;
 
 static_assert(static_cast<int>(DataType::fp8_blockwise) == STAGECRAFT_FP8_BLOCKWISE);
 static_assert(static_cast<int>(DataType::nvfp4) == STAGECRAFT_NVFP4 &&
@@ -165,12 +115,12 @@ GemmArguments converted(const stagecraft_gemm_arguments& from) {
 
 stagecraft_status stagecraft_gemm_create(const stagecraft_gemm_problem* problem, const stagecraft_gemm_request* request,
                                          stagecraft_gemm_plan** plan) {
-  return guarded([&] {
+  return calls.guarded([&] {
     if (plan == nullptr) throw Refused{"there is nowhere to put the plan: the pointer to it is null."};
     *plan = nullptr;
     if (problem == nullptr) throw Refused{"the problem is null."};
     const auto chosen = GemmPlan::choose(converted(*problem), request != nullptr ? converted(*request) : GemmRequest{});
-    if (!chosen) return report(chosen.error());
+    if (!chosen) return calls.report(chosen.error());
     *plan = new stagecraft_gemm_plan{*chosen, chosen->description()};
     return STAGECRAFT_OK;
   });
@@ -188,12 +138,12 @@ const char* stagecraft_gemm_description(const stagecraft_gemm_plan* plan) {
 
 stagecraft_status stagecraft_gemm_run(const stagecraft_gemm_plan* plan, const stagecraft_gemm_arguments* arguments,
                                       void* workspace, size_t workspace_bytes, CUstream_st* stream) {
-  return guarded([&] {
+  return calls.guarded([&] {
     if (plan == nullptr) throw Refused{"the plan is null."};
     if (arguments == nullptr) throw Refused{"the arguments are null."};
     const auto error = plan->plan.run(converted(*arguments), workspace, workspace_bytes, stream);
-    return error ? report(*error) : STAGECRAFT_OK;
+    return error ? calls.report(*error) : STAGECRAFT_OK;
   });
 }
 
-const char* stagecraft_gemm_message(void) { return last_message.c_str(); }
+const char* stagecraft_gemm_message(void) { return calls.message(); }
