@@ -5,7 +5,7 @@
 
 using namespace silicon;
 
-constexpr int kMaxStages = 32, kMaxShared = 200 * 1024;
+constexpr int kMaxStages = 32, kMaxShared = 200 * 1024, kRounds = 9;
 
 CUtensorMap encode(void* memory, uint64_t width, uint64_t height, uint32_t box_width, uint32_t box_height,
                    CUtensorMapSwizzle swizzle) {
@@ -113,6 +113,32 @@ __global__ void load_rate(const __grid_constant__ CUtensorMap map, Place place, 
     if (++stage == static_cast<uint32_t>(stages)) stage = 0, phase ^= 1;
   }
   spans[blockIdx.x] = {start, cycles()};
+}
+
+/// The first lane of each warp issues `count` copies in a row; until all are there.
+template <bool Tiles>
+__global__ void burst_of_warps(const __grid_constant__ CUtensorMap map, Place place, int count, uint32_t region,
+                               Span* spans) {
+  extern __shared__ __align__(1024) uint8_t shared[];
+  __shared__ uint64_t words[kMaxStages];
+  const uint32_t warp = threadIdx.x / 32, warps = blockDim.x / 32, barrier = shared_address(words + warp);
+  if (threadIdx.x % 32 == 0) mbarrier_init(barrier, 1);
+  fence_barrier_init();
+  for (int round = 0; round < kRounds; ++round) {
+    __syncthreads();
+    const uint64_t start = cycles();
+    if (threadIdx.x % 32 == 0) {
+      mbarrier_expect(barrier, place.bytes * count);
+#pragma unroll 4
+      for (int i = 0; i < count; ++i) {
+        const uint32_t index = i * warps + warp;
+        load<Tiles>(place, &map, index & (region - 1), shared_address(shared) + (index & 127) * 1024, barrier);
+      }
+      mbarrier_wait(barrier, round & 1);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) spans[round] = {start, cycles()};
+  }
 }
 
 template <bool Tiles>
@@ -423,6 +449,37 @@ BENCHMARK(far_rate_of_one) {
   for (const int rows : {64, 128, 256}) {
     auto far = tiles_of(size_t{2} << 30, 32768, 64, rows, CU_TENSOR_MAP_SWIZZLE_128B);
     report_load_rate("tile of " + std::to_string(rows) + " rows of 128 bytes,", far, Reach::kOneSm, 64 << 20, "DRAM");
+  }
+}
+
+/// Whether small copies cost the thread that issues them, or the engine: several warps issue them.
+template <bool Tiles>
+void report_warps(const std::string& name, Source<Tiles>& source) {
+  DeviceArray<Span> spans(kRounds);
+  allow_shared(burst_of_warps<Tiles>);
+  for (const int warps : {1, 2, 4, 8, 16}) {
+    const auto time = [&](int count) {
+      burst_of_warps<Tiles>
+          <<<1, 32 * warps, kMaxShared>>>(source.map, source.place, count, source.copies, spans.data());
+      finish_kernel("burst_of_warps");
+      return durations(spans.to_host());
+    };
+    constexpr int kFew = 32, kMany = 96;
+    const auto few = time(kFew), many = time(kMany);
+    std::vector<double> gaps;
+    for (size_t i = 1; i < few.size(); ++i) gaps.push_back((many[i] - few[i]) / (warps * (kMany - kFew)));
+    report(name + " gap, " + std::to_string(warps) + " warps", gaps, "cycles per copy",
+           "a thread of each warp issues one after the other, from L2; copies 33 to 96");
+  }
+}
+BENCHMARK(gaps_of_warps) {
+  for (const uint32_t bytes : {16, 128, 512, 1024}) {
+    auto source = bytes_of(1 << 20, bytes);
+    report_warps("cp.async.bulk of " + std::to_string(bytes) + " bytes,", source);
+  }
+  for (const int rows : {1, 4, 8}) {
+    auto source = tiles_of(1 << 20, 512, 64, rows, CU_TENSOR_MAP_SWIZZLE_128B);
+    report_warps("tile of " + std::to_string(rows) + " rows of 128 bytes,", source);
   }
 }
 

@@ -209,7 +209,8 @@ ChipModel make_h200() {
   chip.shared_float_atomic = 91;       // `atom.shared.add.f32 latency`
   chip.shared_float_atomic_more = 95;  // the same, one word: 3036
 
-  chip.copy_gap = 63;            // `tile of 64 rows, issue gap`
+  chip.copy_gap = 63;  // `tile of 64 rows, issue gap`: as much as for 1 row, and with 2 or 4 warps a half or a quarter
+  chip.copy_start = 7.3;         // `tile of 4 rows of 128 bytes, gap, 16 warps`, `cp.async.bulk of 128 bytes`: 7.8
   chip.copy_latency_l2 = 305;    // `cp.async.bulk of 128 bytes, latency, L2`, `tile of 1 rows`
   chip.copy_latency_dram = 740;  // the same from DRAM
   // distances: `apart after 256 steps` less that after 64, over 192 steps: 25 to 50 cycles from the 10th to the 90th of

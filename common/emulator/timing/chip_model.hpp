@@ -107,7 +107,8 @@ struct ChipModel {
   double shared_float_atomic_more = 0;  ///< for each lane that meets another at its word
 
   // The copy engine of a multiprocessor.
-  double copy_gap = 0;         ///< cycles between two copies
+  double copy_gap = 0;         ///< cycles between two copies of a warp, which issues nothing else meanwhile
+  double copy_start = 0;       ///< cycles for which the engine is busy with any copy, however small
   double copy_latency_l2 = 0;  ///< of a small copy, until its gate is open
   double copy_latency_dram = 0;
   double copy_drift = 0;   ///< by which those of a block take longer or less long, at most: so equal blocks drift apart

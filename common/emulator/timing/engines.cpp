@@ -58,7 +58,7 @@ CopyUnderWay Engines::begin_copy(double now, const RunningCluster& cluster, cons
   copy.operation = &operation;
   for (const uint32_t target : operation.targets) copy.targets.push_back(cluster.places[target]);
   copy.lines = lines_of(*cluster.trace, operation);
-  copy.start = cluster.places[operation.block]->copy_engine.serve(now, chip_.copy_gap) - chip_.copy_gap;
+  copy.start = cluster.places[operation.block]->copy_engine.serve(now, chip_.copy_start) - chip_.copy_start;
   // As if at random, and always the same for a block.
   const uint32_t mixed =
       ((cluster.id + 1) * 0x9e3779b1u ^ cluster.places[operation.block]->index * 0x85ebca6bu) * 0xc2b2ae35u;
@@ -98,7 +98,7 @@ OperationTimes Engines::copy_by_threads(double now, RunningCluster& cluster, con
 OperationTimes Engines::copy_out(double now, RunningCluster& cluster, const Operation& operation) {
   Multiprocessor& place = *cluster.places[operation.block];
   const auto bytes = static_cast<double>(operation.bytes);
-  const double start = place.copy_engine.serve(now, chip_.copy_gap) - chip_.copy_gap;
+  const double start = place.copy_engine.serve(now, chip_.copy_start) - chip_.copy_start;
   const double port = place.port.serve(start, bytes / chip_.shared_bytes);
   const auto& lines = lines_of(*cluster.trace, operation);
   const double written = memory_.write(start, lines);

@@ -479,6 +479,13 @@ class Replay {
       }
       case StepKind::issue: {
         const Operation& operation = shape.operations[step.value];
+        if (operation.engine == Engine::copy_in || operation.engine == Engine::copy_out) {
+          if (warp.next_copy > now_) {
+            pause(warp, warp.next_copy, Spent::running);
+            return false;
+          }
+          warp.next_copy = now_ + chip_.copy_gap;
+        }
         if (++cluster.parts_issued[step.value] < operation.parts) break;
         if (operation.engine == Engine::copy_in) {
           Multiprocessor& place = *cluster.places[operation.block];

@@ -63,8 +63,9 @@ struct ReplayedWarp {
   size_t step = 0;
   const std::vector<CodePart>* parts = nullptr;  ///< of the run that is under way
   size_t part = 0;
-  bool fenced = false;  ///< the fence of the signal that is next is over
-  bool queued = false;  ///< it has waited for the queue of the access that is next
+  bool fenced = false;   ///< the fence of the signal that is next is over
+  bool queued = false;   ///< it has waited for the queue of the access that is next
+  double next_copy = 0;  ///< before then it issues no other copy
   // Of the block of machine code that it executes.
   const MachineBlock* block = nullptr;
   size_t block_part = 0;
