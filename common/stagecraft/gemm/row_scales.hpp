@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cuda/ptx>
 
 #include "stagecraft/producer_consumer_pipeline.hpp"
 #include "stagecraft/slices.hpp"
@@ -77,7 +78,8 @@ class RowScalesPipeline {
   __device__ __forceinline__ float next(int place) {
     auto stage = pipeline_.consume_explicit();
     const float scale = stages_[stage.index()].at(0, place);
-    __syncwarp();  // all lanes have read
+    cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);  // the scale is read before TMA overwrites it
+    __syncwarp();                                           // all lanes have read
     if (lane_index() == 0) stage.arrive();
     return scale;
   }
