@@ -333,15 +333,21 @@ std::string role_ends_before_it_begins(const Sleepers& sleepers, const Group& gr
     if (!sibling.history->arrivers.empty()) return {};
   }
   const Block& block = *sleepers.block_of_barrier(*group.first);
-  std::vector<uint32_t> idle;
-  for (uint32_t warp = 0; warp < block.warps.size(); ++warp) {
-    const auto is_it = [&](const auto& each) { return each.block == &block && each.warp == warp; };
-    const bool used_any = std::any_of(sleepers.histories().begin(), sleepers.histories().end(), [&](const auto& each) {
+  const auto used_any = [&](uint32_t warp, bool of_this_block) {
+    const auto is_it = [&](const auto& each) { return (each.block == &block) == of_this_block && each.warp == warp; };
+    return std::any_of(sleepers.histories().begin(), sleepers.histories().end(), [&](const auto& each) {
       const BarrierHistory& history = each.second;
       return std::any_of(history.arrivers.begin(), history.arrivers.end(), is_it) ||
              std::any_of(history.waiters.begin(), history.waiters.end(), is_it);
     });
-    if (block.warps[warp].live == 0 && !used_any) idle.push_back(warp);
+  };
+  const bool has_others = std::any_of(sleepers.histories().begin(), sleepers.histories().end(),
+                                      [&](const auto& each) { return each.first.first != &block; });
+  std::vector<uint32_t> idle;
+  for (uint32_t warp = 0; warp < block.warps.size(); ++warp) {
+    if (block.warps[warp].live != 0 || used_any(warp, true)) continue;
+    // A warp that does nothing in other blocks either is meant to be idle.
+    if (!has_others || used_any(warp, false)) idle.push_back(warp);
   }
   if (idle.empty()) return {};
   const bool one = idle.size() == 1;
