@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "emulator/runtime/model/report_file.hpp"
+#include "emulator/settings/table.hpp"
 #include "emulator/timing/replay.hpp"
 #include "emulator/timing/report.hpp"
 #include "emulator/trace/timeline_drawing.hpp"
@@ -78,7 +79,7 @@ void Recording::tell(Reporter& reporter, uint64_t launch, const std::string& rep
   const std::string name = timeline_file(settings_.timeline, launch);
   const std::string problem = write_file(name, draw(timeline_, name, report));
   if (problem.empty()) return;
-  reporter.tell_unwritten("STAGECRAFT_TIMELINE", "timeline",
+  reporter.tell_unwritten(settings::row(settings::Setting::timeline).name, "timeline",
                           fmt::format("the timeline cannot be written to {}: {}", name, problem));
 }
 

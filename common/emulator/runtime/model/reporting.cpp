@@ -9,6 +9,7 @@
 
 #include "emulator/checks/reporting/report.hpp"
 #include "emulator/runtime/model/report_file.hpp"
+#include "emulator/settings/table.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {
@@ -120,7 +121,7 @@ void Reporter::write(const std::string& text) {
     if (problem.empty()) return;
     has_unwritten_ = true;
     const std::string line =
-        line_about_unwritten("STAGECRAFT_REPORT_FILE", "report file",
+        line_about_unwritten(settings::row(settings::Setting::report_file).name, "report file",
                              fmt::format("the next report cannot be written to {}: {}", file_, problem));
     std::fwrite(line.data(), 1, line.size(), stderr);
   }
