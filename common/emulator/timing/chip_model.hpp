@@ -107,7 +107,7 @@ struct ChipModel {
   double shared_float_atomic_more = 0;  ///< for each lane that meets another at its word
 
   // The copy engine of a multiprocessor.
-  double copy_gap = 0;         ///< cycles between two copies of a warp, which issues nothing else meanwhile
+  double copy_gap = 0;         ///< cycles between two copies that a warp issues
   double copy_start = 0;       ///< cycles for which the engine is busy with any copy, however small
   double copy_latency_l2 = 0;  ///< of a small copy, until its gate is open
   double copy_latency_dram = 0;
