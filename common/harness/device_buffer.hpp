@@ -20,13 +20,15 @@ class DeviceBuffer {
   /// @param name  what the buffer holds, for messages: "A".
   DeviceBuffer(size_t size, std::string name) : size_(size), name_(std::move(name)) {
     void* data = nullptr;
-    check(cudaMalloc(&data, bytes()), "allocate " + std::to_string(bytes()) + " bytes on the device for " + name_);
+    check(cudaMalloc(&data, bytes()),
+          ("allocate " + std::to_string(bytes()) + " bytes on the device for " + name_).c_str());
     data_ = static_cast<T*>(data);
   }
 
   /// Allocates as much as `values` need and copies them there.
   DeviceBuffer(std::span<const T> values, std::string name) : DeviceBuffer(values.size(), std::move(name)) {
-    check(cudaMemcpy(data_, values.data(), bytes(), cudaMemcpyHostToDevice), "copy " + name_ + " to the device");
+    check(cudaMemcpy(data_, values.data(), bytes(), cudaMemcpyHostToDevice),
+          ("copy " + name_ + " to the device").c_str());
   }
 
   /// The other buffer is empty afterwards.
@@ -43,12 +45,13 @@ class DeviceBuffer {
   size_t bytes() const { return size_ * sizeof(T); }
 
   /// Fills every byte with 0xff, which no floating-point type reads as a number: what a kernel forgets to write shows.
-  void poison() { check(cudaMemset(data_, 0xff, bytes()), "poison " + name_); }
+  void poison() { check(cudaMemset(data_, 0xff, bytes()), ("poison " + name_).c_str()); }
 
   /// A copy of the elements on the host, after all that was launched before.
   std::vector<T> to_host() const {
     std::vector<T> values(size_);
-    check(cudaMemcpy(values.data(), data_, bytes(), cudaMemcpyDeviceToHost), "copy " + name_ + " to the host");
+    check(cudaMemcpy(values.data(), data_, bytes(), cudaMemcpyDeviceToHost),
+          ("copy " + name_ + " to the host").c_str());
     return values;
   }
 

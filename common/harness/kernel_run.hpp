@@ -19,7 +19,7 @@ namespace stagecraft::harness {
 /// from it: after `limit` the program says so and ends with status 1.
 /// @param kernel  its name, for messages.
 inline void finish_kernel(const std::string& kernel, std::chrono::seconds limit = std::chrono::seconds(10)) {
-  check(cudaGetLastError(), "launch " + kernel);
+  check(cudaGetLastError(), ("launch " + kernel).c_str());
   const auto start = std::chrono::steady_clock::now();
   while (cudaStreamQuery(nullptr) == cudaErrorNotReady) {
     if (std::chrono::steady_clock::now() - start > limit) {
@@ -32,7 +32,7 @@ inline void finish_kernel(const std::string& kernel, std::chrono::seconds limit 
     }
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
-  check(cudaDeviceSynchronize(), "finish " + kernel);
+  check(cudaDeviceSynchronize(), ("finish " + kernel).c_str());
 }
 
 }  // namespace stagecraft::harness

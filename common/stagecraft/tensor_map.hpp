@@ -7,36 +7,28 @@
 #include <cstdarg>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <exception>
 #include <initializer_list>
 #include <type_traits>
 
 #include "stagecraft/element.hpp"
+#include "stagecraft/errors.hpp"
 #include "stagecraft/swizzle.hpp"
 #include "stagecraft/tile.hpp"
 
 namespace stagecraft {
 
-/// The reason why a tensor map cannot be made: the rule that its description breaks, or what the driver lacks.
-///
-/// Every kernel file with tiles includes this header, and the strings of the standard exceptions would cost a second of
-/// each compilation.
-class TensorMapError : public std::exception {
+/// The reason why a tensor map cannot be made: the rule that its description breaks, or what the driver lacks:
+/// "tensor map: dimension 1: a stride of 68 bytes; it must be ..."
+class TensorMapError : public FormattedError {
  public:
   /// Takes what printf takes.
   [[gnu::format(printf, 2, 3)]] explicit TensorMapError(const char* format, ...) {
     va_list values;
     va_start(values, format);
-    std::vsnprintf(text_ + kPrefixLength, sizeof text_ - kPrefixLength, format, values);
+    append("tensor map: ");
+    append(format, values);
     va_end(values);
   }
-  /// "tensor map: dimension 1: a stride of 68 bytes; it must be ..."
-  const char* what() const noexcept override { return text_; }
-
- private:
-  static constexpr size_t kPrefixLength = 12;
-  char text_[256] = "tensor map: ";
 };
 
 /// One dimension of a tensor map, innermost first.

@@ -1,6 +1,5 @@
 // Chapter 13, a blank page, filled: the epilogue reads each accumulator twice. The first time it finds the largest
 // magnitude of each thread's row, the second time it divides by it and writes.
-#include <algorithm>
 #include <epilogue_operations.hpp>
 #include <problem.cuh>
 #include <tile_writer.hpp>
@@ -128,5 +127,5 @@ void launch_normalise_rows(const __nv_bfloat16* a, const __nv_bfloat16* b, __nv_
                            .k = k};
   harness::check(cudaFuncSetAttribute(normalise_rows, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared)),
                  "reserve shared memory for the tiles and the slices");
-  normalise_rows<<<std::min(blocks, (m + kTileM - 1) / kTileM), kGemmThreads, sizeof(Shared)>>>(problem);
+  normalise_rows<<<min(blocks, (m + kTileM - 1) / kTileM), kGemmThreads, sizeof(Shared)>>>(problem);
 }

@@ -1,6 +1,5 @@
 // Chapter 19, a blank page, filled: both operands are rows of the same matrix, and a block goes through the tiles of
 // the lower triangle row by row. Each block copies for itself, without roles.
-#include <algorithm>
 #include <fragments.hpp>
 #include <problem.cuh>
 #include <register_writer.hpp>
@@ -102,7 +101,7 @@ void launch_lower_triangle(const __nv_bfloat16* a, __nv_bfloat16* d, int m, int 
       .k = k};
   const int rows = (m + Triangle::tile_m - 1) / Triangle::tile_m;
   harness::check(launch_kernel(lower_triangle,
-                               {.grid = static_cast<unsigned>(std::min(blocks, rows * (rows + 1) / 2)),
+                               {.grid = static_cast<unsigned>(min(blocks, rows * (rows + 1) / 2)),
                                 .block = Triangle::warps * kWarpSize,
                                 .dynamic_shared_bytes = sizeof(Payload::Storage)},
                                problem),

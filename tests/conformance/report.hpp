@@ -47,8 +47,8 @@ class Report {
 
 /// Waits for the kernel just launched and reports its errors.
 inline void finish_kernel(const std::string& name) {
-  check(cudaGetLastError(), "launch " + name);
-  check(cudaDeviceSynchronize(), "finish " + name);
+  check(cudaGetLastError(), ("launch " + name).c_str());
+  check(cudaDeviceSynchronize(), ("finish " + name).c_str());
 }
 
 /// The body of `main`: runs the sections and prints them, or with `--compare FILE` prints only where they differ from

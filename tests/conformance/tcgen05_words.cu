@@ -9,6 +9,7 @@
 #include <cuda/ptx>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 

@@ -7,10 +7,9 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
 #include "stagecraft/element.hpp"
+#include "stagecraft/errors.hpp"
 
 namespace stagecraft {
 
@@ -64,26 +63,25 @@ inline constexpr int64_t kLargestGemmSize = 65535 * 128;
 template <typename Element>
 inline constexpr int64_t kGemmMultipleOfK = 16 / sizeof(Element);
 
-/// Throws std::invalid_argument, saying what is legal, for sizes that the kernel cannot take.
+/// Throws IllegalProblem, saying what is legal, for sizes that the kernel cannot take.
 /// @param m, n, k  1 to kLargestGemmSize; k a multiple of kGemmMultipleOfK<Element>.
 template <typename Element>
 void require_legal_sizes(int64_t m, int64_t n, int64_t k) {
   const auto require_legal = [](const char* name, int64_t size) {
     if (size >= 1 && size <= kLargestGemmSize) return;
-    throw std::invalid_argument(std::string(name) + " = " + std::to_string(size) + " is too " +
-                                (size < 1 ? "small" : "large") + ". Legal are 1 to " +
-                                std::to_string(kLargestGemmSize) + ".");
+    throw IllegalProblem("%s = %lld is too %s. Legal are 1 to %lld.", name, static_cast<long long>(size),
+                         size < 1 ? "small" : "large", static_cast<long long>(kLargestGemmSize));
   };
   require_legal("M", m);
   require_legal("N", n);
   require_legal("K", k);
   constexpr int64_t kMultiple = kGemmMultipleOfK<Element>;
   if (k % kMultiple != 0) {
-    throw std::invalid_argument("K = " + std::to_string(k) + " is not a multiple of " + std::to_string(kMultiple) +
-                                ": " + GemmType<Element>::with_article +
-                                " row would start off a 16-byte boundary, which the tensor map cannot address. Pad K "
-                                "to " +
-                                std::to_string((k + kMultiple - 1) / kMultiple * kMultiple) + ".");
+    throw IllegalProblem(
+        "K = %lld is not a multiple of %lld: %s row would start off a 16-byte boundary, which the tensor map cannot "
+        "address. Pad K to %lld.",
+        static_cast<long long>(k), static_cast<long long>(kMultiple), GemmType<Element>::with_article,
+        static_cast<long long>((k + kMultiple - 1) / kMultiple * kMultiple));
   }
 }
 
@@ -92,7 +90,7 @@ void require_legal_sizes(int64_t m, int64_t n, int64_t k) {
 /// All matrices are row-major in device memory, A and B 16-byte aligned: A is m x k, B is n x k, C is m x n.
 /// @tparam Element  __nv_bfloat16, __half, tf32, __nv_fp8_e4m3 or __nv_fp8_e5m2.
 /// @param blocks  how many share the work at most; 0: one for each multiprocessor.
-/// @throws std::invalid_argument as `require_legal_sizes`, TensorMapError for a misaligned address, harness::CudaError
+/// @throws IllegalProblem as `require_legal_sizes`, TensorMapError for a misaligned address, harness::CudaError
 /// when the launch fails. What goes wrong
 ///         while the kernel runs, the next synchronising call reports.
 template <typename Element>

@@ -1,9 +1,7 @@
 // How the host starts any of this chapter's kernels.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <string>
 
 #include "harness/cuda_error.hpp"
 #include "problem.cuh"
@@ -41,8 +39,8 @@ void launch(void (*kernel)(Problem<Element>), const Problem<Element>& problem, i
   //! [start]
   const uint32_t bytes = stages * sizeof(typename Payload<Element, 1>::Storage);
   harness::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
-                 "reserve " + std::to_string(bytes) + " bytes of shared memory for the tiles");
-  kernel<<<std::min(static_cast<uint32_t>(blocks), problem.tiles()), threads, bytes>>>(problem);
+                 "reserve shared memory for the tiles");
+  kernel<<<min(static_cast<uint32_t>(blocks), problem.tiles()), threads, bytes>>>(problem);
   //! [start]
   harness::check(cudaGetLastError(), "launch the kernel");
 }

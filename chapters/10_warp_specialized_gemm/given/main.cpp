@@ -135,6 +135,9 @@ int main(int argc, char** argv) {
 
   try {
     return run(options);
+  } catch (const IllegalProblem& error) {
+    std::fprintf(stderr, "gemm: %s\n", error.what());
+    return kBadOptions;
   } catch (const std::invalid_argument& error) {
     std::fprintf(stderr, "gemm: %s\n", error.what());
     return kBadOptions;

@@ -1,7 +1,6 @@
 // How the host starts this chapter's kernels.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "harness/cuda_error.hpp"
@@ -36,7 +35,7 @@ void launch(void (*kernel)(Problem<Cluster>), const Problem<Cluster>& problem, u
   cluster.id = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim = {Cluster::rows, Cluster::columns, 1};
   cudaLaunchConfig_t config{};
-  config.gridDim = dim3(Cluster::rows * std::min(clusters, problem.tiles()), Cluster::columns);
+  config.gridDim = dim3(Cluster::rows * min(clusters, problem.tiles()), Cluster::columns);
   config.blockDim = dim3(kThreads);
   config.dynamicSmemBytes = dynamic_bytes;
   config.attrs = &cluster;

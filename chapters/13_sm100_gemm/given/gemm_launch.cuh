@@ -1,7 +1,6 @@
 // How the host starts the kernel of part one.
 #pragma once
 
-#include <algorithm>
 #include <gemm.cuh>
 
 #include "harness/cuda_error.hpp"
@@ -28,7 +27,7 @@ void start_gemm(const Operand* a, const Operand* b, const Operations& epilogue, 
   harness::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
                  "reserve shared memory for the tiles and the slices");
   const int tiles = (m + kTileM - 1) / kTileM * ((n + TileN - 1) / TileN);
-  kernel<<<std::min(blocks, tiles), kGemmThreads, kBytes>>>(problem);
+  kernel<<<min(blocks, tiles), kGemmThreads, kBytes>>>(problem);
   harness::check(cudaGetLastError(), "launch the kernel");
 }
 

@@ -26,7 +26,7 @@ void launch_block_scaled(const BlockScaledOperand& a, const BlockScaledOperand& 
   switch (tile_n) {
     case 128: return launch_tiles<Type, 128>(a, b, c, m, n, k, blocks);
     case 256: return launch_tiles<Type, 256>(a, b, c, m, n, k, blocks);
-    default: throw std::invalid_argument("tile_n = " + std::to_string(tile_n) + ". Legal are 128 and 256.");
+    default: throw IllegalProblem("tile_n = %d. Legal are 128 and 256.", tile_n);
   }
 }
 

@@ -4,33 +4,31 @@
 #include <cuda_fp8.h>
 
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 #include <utility>
 
 #include "stagecraft/block_scaled_types.hpp"
+#include "stagecraft/errors.hpp"
 
 namespace stagecraft {
 
 /// The largest M, N and K.
 inline constexpr int64_t kLargestSize = 65535 * 128;
 
-/// Throws std::invalid_argument, saying what is legal, for sizes that the kernels cannot take.
+/// Throws IllegalProblem, saying what is legal, for sizes that the kernels cannot take.
 /// @param bits  of an element of A and B: rows must be a multiple of 16 bytes long.
 inline void require_legal_sizes(int64_t m, int64_t n, int64_t k, int bits) {
   for (const auto& [name, size] : {std::pair{"M", m}, {"N", n}, {"K", k}}) {
     if (size >= 1 && size <= kLargestSize) continue;
-    throw std::invalid_argument(std::string(name) + " = " + std::to_string(size) + " is too " +
-                                (size < 1 ? "small" : "large") + ". Legal are 1 to " + std::to_string(kLargestSize) +
-                                ".");
+    throw IllegalProblem("%s = %lld is too %s. Legal are 1 to %lld.", name, static_cast<long long>(size),
+                         size < 1 ? "small" : "large", static_cast<long long>(kLargestSize));
   }
   const int64_t multiple = 128 / bits;
   if (k % multiple == 0) return;
-  throw std::invalid_argument("K = " + std::to_string(k) + " is not a multiple of " + std::to_string(multiple) +
-                              ": a row of elements of " + std::to_string(bits) +
-                              " bits would start off a 16-byte boundary, which the tensor map cannot address. Pad K "
-                              "to " +
-                              std::to_string((k + multiple - 1) / multiple * multiple) + ".");
+  throw IllegalProblem(
+      "K = %lld is not a multiple of %lld: a row of elements of %d bits would start off a 16-byte boundary, which the "
+      "tensor map cannot address. Pad K to %lld.",
+      static_cast<long long>(k), static_cast<long long>(multiple), bits,
+      static_cast<long long>((k + multiple - 1) / multiple * multiple));
 }
 
 /// An operand in device memory, 16-byte aligned.
@@ -44,7 +42,7 @@ struct BlockScaledOperand {
 /// @tparam Type    Mxfp8, Mxfp4 or Nvfp4.
 /// @param tile_n   columns of C that a block computes at a time: 128, with two accumulators, or 256, with one.
 /// @param blocks   how many share the work at most; 0: one for each multiprocessor.
-/// @throws std::invalid_argument as `require_legal_sizes`, TensorMapError for a misaligned address, harness::CudaError
+/// @throws IllegalProblem as `require_legal_sizes`, TensorMapError for a misaligned address, harness::CudaError
 ///         when the launch fails.
 template <typename Type>
 void launch_block_scaled(const BlockScaledOperand& a, const BlockScaledOperand& b, float* c, int64_t m, int64_t n,

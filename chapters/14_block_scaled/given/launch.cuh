@@ -1,10 +1,8 @@
 // How the host starts this chapter's kernels.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <problem.cuh>
-#include <string>
 
 #include "harness/cuda_error.hpp"
 #include "stagecraft/tensor_map.hpp"
@@ -63,8 +61,8 @@ void launch(void (*kernel)(P), const P& problem, int blocks) {
   }
   constexpr int kBytes = sizeof(typename PayloadType::Storage);
   harness::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
-                 "reserve " + std::to_string(kBytes) + " bytes of shared memory for the tiles");
-  kernel<<<std::min(static_cast<uint32_t>(blocks), TileOfC<P>::tiles(problem)), kThreads, kBytes>>>(problem);
+                 "reserve shared memory for the tiles");
+  kernel<<<min(static_cast<uint32_t>(blocks), TileOfC<P>::tiles(problem)), kThreads, kBytes>>>(problem);
   harness::check(cudaGetLastError(), "launch the kernel");
 }
 

@@ -1,7 +1,6 @@
 // How the host starts the kernels of this chapter.
 #pragma once
 
-#include <algorithm>
 #include <attention.cuh>
 #include <cstdint>
 
@@ -33,7 +32,7 @@ struct AttentionMatrices {
 template <typename Tile, typename Element>
 BatchedTileMap<Tile> map_of_heads(const HeadMatrices<Element>& matrices, int tokens, int heads, int head_dim) {
   const auto bytes = [](int64_t elements) { return static_cast<uint64_t>(elements) * sizeof(Element); };
-  const uint64_t rows = std::max(tokens, 1), columns = head_dim;
+  const uint64_t rows = max(tokens, 1), columns = head_dim;
   return make_batched_tile_map<Tile>(matrices.data, Tile::major == Major::k ? rows : columns,
                                      Tile::major == Major::k ? columns : rows, bytes(matrices.token_stride), heads,
                                      bytes(matrices.head_stride));
@@ -64,7 +63,7 @@ void start_attention(const AttentionShape& shape, const AttentionMatrices<typena
   const auto problem = make_attention_problem<typename Config::Tiles>(shape, matrices, scale);
   const int items = Config::Items::count(shape);
   if (items == 0) return;
-  const LaunchOptions options{.grid = static_cast<unsigned>(Config::persistent ? std::min(blocks, items) : items),
+  const LaunchOptions options{.grid = static_cast<unsigned>(Config::persistent ? min(blocks, items) : items),
                               .block = kAttentionThreads,
                               .dynamic_shared_bytes = sizeof(AttentionShared<Config>)};
   harness::check(launch_kernel(attention<Config>, options, problem), "launch the kernel");

@@ -64,7 +64,7 @@ struct DecodingOptions {
 
 /// Starts decoding on the current device, in the default stream.
 /// @tparam Element  __nv_bfloat16 or __nv_fp8_e4m3.
-/// @throws std::invalid_argument saying what is legal, TensorMapError for a misaligned address, harness::CudaError when
+/// @throws IllegalProblem saying what is legal, TensorMapError for a misaligned address, harness::CudaError when
 ///         a launch fails.
 template <typename Element>
 void launch_decoding(const DecodingShape& shape, const DecodingOperands<Element>& operands,

@@ -3,31 +3,32 @@
 
 #include <combine.cuh>
 #include <decode.cuh>
-#include <stdexcept>
-#include <string>
 
 #include "harness/cuda_error.hpp"
+#include "stagecraft/errors.hpp"
 #include "stagecraft/launch.hpp"
 
 namespace stagecraft {
 
-/// Throws std::invalid_argument, saying what is legal, for what the kernels cannot take.
+/// Throws IllegalProblem, saying what is legal, for what the kernels cannot take.
 inline void require_legal_decoding(const DecodingShape& shape, int splits) {
-  const auto require = [](bool legal, const std::string& message) {
-    if (!legal) throw std::invalid_argument(message);
-  };
-  require(shape.sequences >= 1 && shape.sequences <= 65535,
-          "sequences = " + std::to_string(shape.sequences) + ". Legal are 1 to 65535.");
-  require(shape.key_heads >= 1 && shape.heads % shape.key_heads == 0,
-          "heads = " + std::to_string(shape.heads) + " with key_heads = " + std::to_string(shape.key_heads) +
-              ". Legal are multiples of key_heads: each key head belongs to a group of equally many heads.");
-  require(shape.queries >= 1 && packed_rows(shape) <= kPackedRows,
-          "queries = " + std::to_string(shape.queries) + " in groups of " +
-              std::to_string(shape.heads / shape.key_heads) + " heads. A tile has room for " +
-              std::to_string(kPackedRows) + " rows: legal are 1 to " +
-              std::to_string(kPackedRows / (shape.heads / shape.key_heads)) + " queries.");
-  require(splits >= 1 && splits <= kMostSplits,
-          "splits = " + std::to_string(splits) + ". Legal are 1 to " + std::to_string(kMostSplits) + ".");
+  if (shape.sequences < 1 || shape.sequences > 65535) {
+    throw IllegalProblem("sequences = %d. Legal are 1 to 65535.", shape.sequences);
+  }
+  if (shape.key_heads < 1 || shape.heads % shape.key_heads != 0) {
+    throw IllegalProblem(
+        "heads = %d with key_heads = %d. Legal are multiples of key_heads: each key head belongs to a group of equally "
+        "many heads.",
+        shape.heads, shape.key_heads);
+  }
+  const int group = shape.heads / shape.key_heads;
+  if (shape.queries < 1 || packed_rows(shape) > kPackedRows) {
+    throw IllegalProblem("queries = %d in groups of %d heads. A tile has room for %d rows: legal are 1 to %d queries.",
+                         shape.queries, group, kPackedRows, kPackedRows / group);
+  }
+  if (splits < 1 || splits > kMostSplits) {
+    throw IllegalProblem("splits = %d. Legal are 1 to %d.", splits, kMostSplits);
+  }
 }
 
 /// Describes the cache to TMA, and the rest to the kernel.

@@ -44,7 +44,7 @@ struct DecodingInputs {
 ///
 /// A sequence without keys gets 0, and -inf as its logarithm. Results do not depend on the order in which blocks run.
 /// @throws std::invalid_argument  saying what is legal.
-/// @throws harness::CudaError, a std::runtime_error, when a call of CUDA fails; so does the launch.
+/// @throws harness::CudaError when a call of CUDA fails; so does the launch.
 std::function<void(cudaStream_t)> prepare_decoding(const DecodingInputs& inputs);
 
 }  // namespace stagecraft

@@ -111,7 +111,7 @@ const char* name_of(TwinKind kind);
 /// Prepares a product by this choice, on the current device. Start it, and copies of it, on one
 /// stream: they share memory of the device for partial sums.
 /// @throws TensorMapError for sizes that TMA cannot take: see `takes()`.
-/// @throws harness::CudaError, a std::runtime_error, when a call of CUDA fails; so does the launch.
+/// @throws harness::CudaError when a call of CUDA fails; so does the launch.
 Launch prepare_twin(const TwinChoice& choice, const MatrixProduct& product);
 
 }  // namespace stagecraft

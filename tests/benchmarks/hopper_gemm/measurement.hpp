@@ -140,7 +140,7 @@ inline double time_sustained(Prepared& contender, int count, int pause_ms, const
 inline Verdict verify(const MatrixProduct& product, Prepared& contender, const __nv_bfloat16* cublas_c) {
   harness::check(cudaMemset(product.c, 0xff, sizeof(__nv_bfloat16) * product.m * product.n), "poison C");
   contender.launches[0](nullptr);
-  harness::check(cudaDeviceSynchronize(), "finish " + contender.name);
+  harness::check(cudaDeviceSynchronize(), ("finish " + contender.name).c_str());
   return {compare_with_double(product, /*most=*/65521),  // a prime number, to hit all columns
           cublas_c != nullptr ? compare_with_product(product, cublas_c) : Mismatch{}};
 }

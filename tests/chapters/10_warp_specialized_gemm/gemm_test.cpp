@@ -212,7 +212,7 @@ template <typename Element = __nv_bfloat16>
 std::string refusal(int64_t m, int64_t n, int64_t k) {
   try {
     launch_gemm<Element>(nullptr, nullptr, nullptr, m, n, k);
-  } catch (const std::invalid_argument& error) {
+  } catch (const IllegalProblem& error) {
     return error.what();
   }
   return "accepted";

@@ -129,7 +129,7 @@ TYPED_TEST(BlockScaledTypes, NeedRowsOf16Bytes) {
   try {
     launch_block_scaled<TypeParam>({}, {}, nullptr, 1, 1, 8);
     FAIL() << "K = 8 is accepted";
-  } catch (const std::invalid_argument& error) {
+  } catch (const IllegalProblem& error) {
     EXPECT_NE(std::string(error.what()).find("Pad K to"), std::string::npos) << error.what();
   }
 }
