@@ -114,7 +114,7 @@ inline void run_cluster(Report& report, int size, int blocks) {
   launch.attrs = &attribute;
   launch.numAttrs = size == 0 ? 0 : 1;
   check(cudaLaunchKernelEx(&launch, ask_cluster, static_cast<const uint32_t*>(in.data()), out.data()),
-        "launch " + name);
+        ("launch " + name).c_str());
   finish_kernel(name);
   report.section(name, out.to_host());
 }
