@@ -62,13 +62,11 @@ void launch(const void* a, const void* b, const void* c, void* result) {
 #define CONSTRAINT_i16x2 "r"
 #define CONSTRAINT_f16x2 "r"
 #define CONSTRAINT_bf16x2 "r"
-#define OPERATION_NAME_(line) Operation##line
-#define OPERATION_NAME(line) OPERATION_NAME_(line)
-#define ENLISTED_NAME_(line) enlisted##line
-#define ENLISTED_NAME(line) ENLISTED_NAME_(line)
-#define OPERATION(RESULT, A, B, C, NAME, TEXT)                                                                       \
+#define OPERATION(...) NUMBERED_OPERATION(__COUNTER__, __VA_ARGS__)
+#define NUMBERED_OPERATION(...) OPERATION_OF_NUMBER(__VA_ARGS__)
+#define OPERATION_OF_NUMBER(NUMBER, RESULT, A, B, C, NAME, TEXT)                                                     \
   namespace {                                                                                                        \
-  struct OPERATION_NAME(__LINE__) {                                                                                  \
+  struct Operation##NUMBER {                                                                                         \
     static constexpr Kind result = Kind::RESULT, a = Kind::A, b = Kind::B, c = Kind::C;                              \
     static __device__ Word<result> apply(Word<a> x, Word<b> y, Word<c> z) {                                          \
       Word<result> value;                                                                                            \
@@ -76,8 +74,8 @@ void launch(const void* a, const void* b, const void* c, void* result) {
       return value;                                                                                                  \
     }                                                                                                                \
   };                                                                                                                 \
-  [[maybe_unused]] const bool ENLISTED_NAME(__LINE__) = enlist({NAME, Kind::RESULT, Kind::A, Kind::B, Kind::C,       \
-                                                                launch<OPERATION_NAME(__LINE__)>});                  \
+  [[maybe_unused]] const bool enlisted##NUMBER =                                                                     \
+      enlist({NAME, Kind::RESULT, Kind::A, Kind::B, Kind::C, launch<Operation##NUMBER>});                            \
   }
 
 /// One instruction: the kinds of result and operands, and its opcode with modifiers.
@@ -87,3 +85,15 @@ void launch(const void* a, const void* b, const void* c, void* result) {
 /// A comparison, whose predicate is shown as 0 or 1.
 #define COMPARISON(KIND, OPCODE) \
   OPERATION(i32, KIND, KIND, i32, OPCODE, "{\n\t.reg .pred p;\n\t" OPCODE " p, %1, %2;\n\tselp.u32 %0, 1, 0, p;\n\t}")
+/// An instruction with each rounding of a floating-point result, or of an integral one. `MACRO` is one of those above,
+/// and what follows the types are its kinds.
+#define ROUNDED(MACRO, NAME, TYPES, ...) \
+  MACRO(__VA_ARGS__, NAME ".rn" TYPES)   \
+  MACRO(__VA_ARGS__, NAME ".rz" TYPES)   \
+  MACRO(__VA_ARGS__, NAME ".rm" TYPES)   \
+  MACRO(__VA_ARGS__, NAME ".rp" TYPES)
+#define ROUNDED_TO_INTEGER(NAME, TYPES, RESULT, A) \
+  UNARY(RESULT, A, NAME ".rni" TYPES)              \
+  UNARY(RESULT, A, NAME ".rzi" TYPES)              \
+  UNARY(RESULT, A, NAME ".rmi" TYPES)              \
+  UNARY(RESULT, A, NAME ".rpi" TYPES)
