@@ -67,6 +67,9 @@ __device__ bool test_state(uint32_t barrier, uint64_t state) {
   return done;
 }
 
+// Each form of an arrival that gives a state.
+#define ARRIVE(OPCODE, VALUE) asm volatile(OPCODE " %0, [%1], %2;" : "=l"(state) : "r"(barrier), "r"(VALUE) : "memory")
+
 /// Bit 0: wait(0) would pass; bit 1: wait(1) would; bit 2: the phase in which the last arrive was made has ended.
 __global__ void play(const Step* steps, int count, uint32_t* answers) {
   __shared__ uint64_t object;
@@ -79,18 +82,8 @@ __global__ void play(const Step* steps, int count, uint32_t* answers) {
         if (i > 0) asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
         asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(value) : "memory");
         break;
-      case arrive:
-        asm volatile("mbarrier.arrive.shared::cta.b64 %0, [%1], %2;"
-                     : "=l"(state)
-                     : "r"(barrier), "r"(value)
-                     : "memory");
-        break;
-      case arrive_drop:
-        asm volatile("mbarrier.arrive_drop.shared::cta.b64 %0, [%1], %2;"
-                     : "=l"(state)
-                     : "r"(barrier), "r"(value)
-                     : "memory");
-        break;
+      case arrive: ARRIVE("mbarrier.arrive.shared::cta.b64", value); break;
+      case arrive_drop: ARRIVE("mbarrier.arrive_drop.shared::cta.b64", value); break;
       case expect:
         asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(value) : "memory");
         break;
@@ -98,18 +91,8 @@ __global__ void play(const Step* steps, int count, uint32_t* answers) {
         asm volatile("mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%0], %1;" ::"r"(barrier), "r"(value)
                      : "memory");
         break;
-      case arrive_expect:
-        asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 %0, [%1], %2;"
-                     : "=l"(state)
-                     : "r"(barrier), "r"(value)
-                     : "memory");
-        break;
-      case drop_expect:
-        asm volatile("mbarrier.arrive_drop.expect_tx.release.cta.shared::cta.b64 %0, [%1], %2;"
-                     : "=l"(state)
-                     : "r"(barrier), "r"(value)
-                     : "memory");
-        break;
+      case arrive_expect: ARRIVE("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64", value); break;
+      case drop_expect: ARRIVE("mbarrier.arrive_drop.expect_tx.release.cta.shared::cta.b64", value); break;
       case remote_arrive:
         asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0], %1;" ::"r"(barrier), "r"(value)
                      : "memory");
@@ -129,15 +112,9 @@ __global__ void pending_counts(uint32_t* counts) {
   for (int i = 0; i < 10; ++i) {
     uint64_t state;
     if (i % 3 == 2) {
-      asm volatile("mbarrier.arrive_drop.noComplete.release.cta.shared::cta.b64 %0, [%1], %2;"
-                   : "=l"(state)
-                   : "r"(barrier), "r"(i + 1)
-                   : "memory");
+      ARRIVE("mbarrier.arrive_drop.noComplete.release.cta.shared::cta.b64", i + 1);
     } else {
-      asm volatile("mbarrier.arrive.noComplete.release.cta.shared::cta.b64 %0, [%1], %2;"
-                   : "=l"(state)
-                   : "r"(barrier), "r"(i * 7 + 1)
-                   : "memory");
+      ARRIVE("mbarrier.arrive.noComplete.release.cta.shared::cta.b64", i * 7 + 1);
     }
     asm volatile("mbarrier.pending_count.b64 %0, %1;" : "=r"(counts[i]) : "l"(state));
   }
