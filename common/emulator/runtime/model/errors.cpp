@@ -2,51 +2,46 @@
 
 #include <fmt/format.h>
 
+#include <span>
+
 namespace stagecraft::emulator::runtime {
 
-const char* error_name(cudaError_t error) {
-  switch (error) {
-#define STAGECRAFT_ERROR(name, text) \
-  case name:                         \
-    return #name;
+namespace {
+
+struct ErrorRow {
+  int number;
+  const char *name, *text;
+};
+constexpr ErrorRow kErrors[] = {
+#define STAGECRAFT_ERROR(name, driver_name, text) {name, #name, text},
+#define STAGECRAFT_RUNTIME_ERROR(name, text) {name, #name, text},
+#define STAGECRAFT_DRIVER_ERROR(name, text)
 #include "emulator/runtime/model/error_table.inc"
 #undef STAGECRAFT_ERROR
-    default: return nullptr;
-  }
-}
-
-const char* error_text(cudaError_t error) {
-  switch (error) {
-#define STAGECRAFT_ERROR(name, text) \
-  case name:                         \
-    return text;
+#undef STAGECRAFT_RUNTIME_ERROR
+#undef STAGECRAFT_DRIVER_ERROR
+};
+constexpr ErrorRow kDriverErrors[] = {
+#define STAGECRAFT_ERROR(runtime_name, name, text) {name, #name, text},
+#define STAGECRAFT_RUNTIME_ERROR(name, text)
+#define STAGECRAFT_DRIVER_ERROR(name, text) {name, #name, text},
 #include "emulator/runtime/model/error_table.inc"
-#undef STAGECRAFT_ERROR
-    default: return nullptr;
+};
+
+/// What `part` says of the error with that number; null if there is none.
+const char* part_of(std::span<const ErrorRow> errors, int number, const char* ErrorRow::*part) {
+  for (const ErrorRow& error : errors) {
+    if (error.number == number) return error.*part;
   }
+  return nullptr;
 }
 
-const char* driver_error_name(CUresult error) {
-  switch (static_cast<int>(error)) {
-#define STAGECRAFT_ERROR(name, text) \
-  case name:                         \
-    return #name;
-#include "emulator/runtime/model/driver_error_table.inc"
-#undef STAGECRAFT_ERROR
-    default: return nullptr;
-  }
-}
+}  // namespace
 
-const char* driver_error_text(CUresult error) {
-  switch (static_cast<int>(error)) {
-#define STAGECRAFT_ERROR(name, text) \
-  case name:                         \
-    return text;
-#include "emulator/runtime/model/driver_error_table.inc"
-#undef STAGECRAFT_ERROR
-    default: return nullptr;
-  }
-}
+const char* error_name(cudaError_t error) { return part_of(kErrors, error, &ErrorRow::name); }
+const char* error_text(cudaError_t error) { return part_of(kErrors, error, &ErrorRow::text); }
+const char* driver_error_name(CUresult error) { return part_of(kDriverErrors, error, &ErrorRow::name); }
+const char* driver_error_text(CUresult error) { return part_of(kDriverErrors, error, &ErrorRow::text); }
 
 cudaError_t error_of(machine::FaultKind fault) {
   switch (fault) {
