@@ -1,6 +1,7 @@
 // The driver API: contexts. Results at the edges (an empty stack, null, one release too many) are those of an H200.
 #include <fmt/format.h>
 
+#include "emulator/runtime/driver/runtime_calls.hpp"
 #include "emulator/runtime/model/api_call.hpp"
 
 using namespace stagecraft::emulator::runtime;
@@ -167,23 +168,13 @@ CUresult cuCtxSynchronize(void) {
 }
 CUresult cuCtxSynchronize_v2(CUcontext) { return cuCtxSynchronize(); }
 
-CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
-  return driver_call_through("cuCtxSetLimit", Needs::device,
-                             [&] { return cudaDeviceSetLimit(static_cast<cudaLimit>(limit), value); });
-}
-
-CUresult cuCtxGetLimit(size_t* value, CUlimit limit) {
-  return driver_call_through("cuCtxGetLimit", Needs::device,
-                             [&] { return cudaDeviceGetLimit(value, static_cast<cudaLimit>(limit)); });
-}
+STAGECRAFT_THROUGH(cuCtxSetLimit, cudaDeviceSetLimit)
+STAGECRAFT_THROUGH(cuCtxGetLimit, cudaDeviceGetLimit)
 
 CUresult cuCtxSetCacheConfig(CUfunc_cache) {
   return run_driver_call("cuCtxSetCacheConfig", Needs::device, [](State&) {});
 }
-CUresult cuCtxGetCacheConfig(CUfunc_cache* config) {
-  return driver_call_through("cuCtxGetCacheConfig", Needs::device,
-                             [&] { return cudaDeviceGetCacheConfig(reinterpret_cast<cudaFuncCache*>(config)); });
-}
+STAGECRAFT_THROUGH(cuCtxGetCacheConfig, cudaDeviceGetCacheConfig)
 CUresult cuCtxGetSharedMemConfig(CUsharedconfig* config) {
   return run_driver_call("cuCtxGetSharedMemConfig", Needs::device,
                          [&](State&) { *required(config, "pConfig") = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE; });
@@ -195,10 +186,7 @@ CUresult cuCtxResetPersistingL2Cache(void) {
   return run_driver_call("cuCtxResetPersistingL2Cache", Needs::device, [](State&) {});
 }
 
-CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
-  return driver_call_through("cuCtxGetStreamPriorityRange", Needs::device,
-                             [&] { return cudaDeviceGetStreamPriorityRange(least, greatest); });
-}
+STAGECRAFT_THROUGH(cuCtxGetStreamPriorityRange, cudaDeviceGetStreamPriorityRange)
 
 CUresult cuCtxEnablePeerAccess(CUcontext, unsigned flags) {
   return driver_call_through("cuCtxEnablePeerAccess", Needs::device,

@@ -188,100 +188,33 @@ CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_
   return write_value<uint64_t>("cuStreamWriteValue64", stream, address, value);
 }
 
-CUresult cuMemHostGetFlags(unsigned* flags, void* pointer) {
-  return through<cudaHostGetFlags>("cuMemHostGetFlags", flags, pointer);
-}
+STAGECRAFT_THROUGH(cuMemHostGetFlags, cudaHostGetFlags)
 #undef cuMemAdvise
 #undef cuMemPrefetchAsync
-CUresult cuMemAdvise_v2(CUdeviceptr pointer, size_t bytes, CUmem_advise advice, CUmemLocation location) {
-  return through<cudaMemAdvise>("cuMemAdvise", static_cast<const void*>(pointer_of(pointer)), bytes,
-                                static_cast<cudaMemoryAdvise>(advice), *same<cudaMemLocation>(&location));
-}
-CUresult cuMemPrefetchAsync_v2(CUdeviceptr pointer, size_t bytes, CUmemLocation location, unsigned flags,
-                               CUstream stream) {
-  return through<cudaMemPrefetchAsync>("cuMemPrefetchAsync", static_cast<const void*>(pointer_of(pointer)), bytes,
-                                       *same<cudaMemLocation>(&location), flags, stream);
-}
-CUresult cuMemRangeGetAttribute(void* data, size_t data_bytes, CUmem_range_attribute attribute, CUdeviceptr pointer,
-                                size_t bytes) {
-  return through<cudaMemRangeGetAttribute>("cuMemRangeGetAttribute", data, data_bytes,
-                                           static_cast<cudaMemRangeAttribute>(attribute),
-                                           static_cast<const void*>(pointer_of(pointer)), bytes);
-}
-CUresult cuMemRangeGetAttributes(void** data, size_t* data_bytes, CUmem_range_attribute* attributes, size_t count,
-                                 CUdeviceptr pointer, size_t bytes) {
-  return through<cudaMemRangeGetAttributes>("cuMemRangeGetAttributes", data, data_bytes,
-                                            same<cudaMemRangeAttribute>(attributes), count,
-                                            static_cast<const void*>(pointer_of(pointer)), bytes);
-}
-CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr pointer, size_t bytes, unsigned flags) {
-  return through<cudaStreamAttachMemAsync>("cuStreamAttachMemAsync", stream, pointer_of(pointer), bytes, flags);
-}
-
-CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
-  return through<cudaDeviceGetDefaultMemPool>("cuDeviceGetDefaultMemPool", pool, device);
-}
-CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
-  return through<cudaDeviceGetMemPool>("cuDeviceGetMemPool", pool, device);
-}
-CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
-  return through<cudaDeviceSetMemPool>("cuDeviceSetMemPool", device, pool);
-}
-CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
-  return through<cudaMemPoolCreate>("cuMemPoolCreate", pool, same<const cudaMemPoolProps>(properties));
-}
-CUresult cuMemPoolDestroy(CUmemoryPool pool) { return through<cudaMemPoolDestroy>("cuMemPoolDestroy", pool); }
-CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
-  return through<cudaMemPoolSetAttribute>("cuMemPoolSetAttribute", pool, static_cast<cudaMemPoolAttr>(attribute),
-                                          value);
-}
-CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
-  return through<cudaMemPoolGetAttribute>("cuMemPoolGetAttribute", pool, static_cast<cudaMemPoolAttr>(attribute),
-                                          value);
-}
-CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
-  return through<cudaMemPoolTrimTo>("cuMemPoolTrimTo", pool, keep);
-}
-CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* descriptions, size_t count) {
-  return through<cudaMemPoolSetAccess>("cuMemPoolSetAccess", pool, same<const cudaMemAccessDesc>(descriptions), count);
-}
-CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLocation* location) {
-  return through<cudaMemPoolGetAccess>("cuMemPoolGetAccess", same<cudaMemAccessFlags>(flags), pool,
-                                       same<cudaMemLocation>(location));
-}
-CUresult cuMemAllocFromPoolAsync(CUdeviceptr* pointer, size_t bytes, CUmemoryPool pool, CUstream stream) {
-  return through<cudaMallocFromPoolAsync>("cuMemAllocFromPoolAsync", reinterpret_cast<void**>(pointer), bytes, pool,
-                                          stream);
-}
-CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void* value) {
-  return through<cudaDeviceGetGraphMemAttribute>("cuDeviceGetGraphMemAttribute", device,
-                                                 static_cast<cudaGraphMemAttributeType>(attribute), value);
-}
-CUresult cuDeviceGraphMemTrim(CUdevice device) {
-  return through<cudaDeviceGraphMemTrim>("cuDeviceGraphMemTrim", device);
-}
-
-CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* data, unsigned flags) {
-  return through<cudaStreamAddCallback>("cuStreamAddCallback", stream, reinterpret_cast<cudaStreamCallback_t>(callback),
-                                        data, flags);
-}
-CUresult cuStreamGetId(CUstream stream, unsigned long long* id) {
-  return through<cudaStreamGetId>("cuStreamGetId", stream, id);
-}
-CUresult cuStreamGetDevice(CUstream stream, CUdevice* device) {
-  return through<cudaStreamGetDevice>("cuStreamGetDevice", stream, device);
-}
-CUresult cuStreamGetAttribute(CUstream stream, CUstreamAttrID id, CUstreamAttrValue* value) {
-  return through<cudaStreamGetAttribute>("cuStreamGetAttribute", stream, static_cast<cudaLaunchAttributeID>(id),
-                                         same<cudaLaunchAttributeValue>(value));
-}
-CUresult cuStreamSetAttribute(CUstream stream, CUstreamAttrID id, const CUstreamAttrValue* value) {
-  return through<cudaStreamSetAttribute>("cuStreamSetAttribute", stream, static_cast<cudaLaunchAttributeID>(id),
-                                         same<const cudaLaunchAttributeValue>(value));
-}
-CUresult cuStreamCopyAttributes(CUstream to, CUstream from) {
-  return through<cudaStreamCopyAttributes>("cuStreamCopyAttributes", to, from);
-}
+STAGECRAFT_THROUGH(cuMemAdvise_v2, cudaMemAdvise)
+STAGECRAFT_THROUGH(cuMemPrefetchAsync_v2, cudaMemPrefetchAsync)
+STAGECRAFT_THROUGH(cuMemRangeGetAttribute, cudaMemRangeGetAttribute)
+STAGECRAFT_THROUGH(cuMemRangeGetAttributes, cudaMemRangeGetAttributes)
+STAGECRAFT_THROUGH(cuStreamAttachMemAsync, cudaStreamAttachMemAsync)
+STAGECRAFT_THROUGH(cuDeviceGetDefaultMemPool, cudaDeviceGetDefaultMemPool)
+STAGECRAFT_THROUGH(cuDeviceGetMemPool, cudaDeviceGetMemPool)
+STAGECRAFT_THROUGH(cuDeviceSetMemPool, cudaDeviceSetMemPool)
+STAGECRAFT_THROUGH(cuMemPoolCreate, cudaMemPoolCreate)
+STAGECRAFT_THROUGH(cuMemPoolDestroy, cudaMemPoolDestroy)
+STAGECRAFT_THROUGH(cuMemPoolSetAttribute, cudaMemPoolSetAttribute)
+STAGECRAFT_THROUGH(cuMemPoolGetAttribute, cudaMemPoolGetAttribute)
+STAGECRAFT_THROUGH(cuMemPoolTrimTo, cudaMemPoolTrimTo)
+STAGECRAFT_THROUGH(cuMemPoolSetAccess, cudaMemPoolSetAccess)
+STAGECRAFT_THROUGH(cuMemPoolGetAccess, cudaMemPoolGetAccess)
+STAGECRAFT_THROUGH(cuMemAllocFromPoolAsync, cudaMallocFromPoolAsync)
+STAGECRAFT_THROUGH(cuDeviceGetGraphMemAttribute, cudaDeviceGetGraphMemAttribute)
+STAGECRAFT_THROUGH(cuDeviceGraphMemTrim, cudaDeviceGraphMemTrim)
+STAGECRAFT_THROUGH(cuStreamAddCallback, cudaStreamAddCallback)
+STAGECRAFT_THROUGH(cuStreamGetId, cudaStreamGetId)
+STAGECRAFT_THROUGH(cuStreamGetDevice, cudaStreamGetDevice)
+STAGECRAFT_THROUGH(cuStreamGetAttribute, cudaStreamGetAttribute)
+STAGECRAFT_THROUGH(cuStreamSetAttribute, cudaStreamSetAttribute)
+STAGECRAFT_THROUGH(cuStreamCopyAttributes, cudaStreamCopyAttributes)
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
   return through<cudaEventRecordWithFlags>("cuEventRecord", event, stream, flags);
 }

@@ -72,10 +72,7 @@ CUresult cuFuncGetName(const char** name, CUfunction function) {
   return driver_call_through("cuFuncGetName", Needs::nothing, [&] { return cudaFuncGetName(name, function); });
 }
 
-CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t* offset, size_t* size) {
-  return driver_call_through("cuFuncGetParamInfo", Needs::device,
-                             [&] { return cudaFuncGetParamInfo(function, index, offset, size); });
-}
+STAGECRAFT_THROUGH(cuFuncGetParamInfo, cudaFuncGetParamInfo)
 
 CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {
   return run_driver_call("cuFuncGetAttribute", Needs::device, [&](State& state) {
@@ -90,10 +87,7 @@ CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkern
   });
 }
 
-CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t* offset, size_t* size) {
-  return driver_call_through("cuKernelGetParamInfo", Needs::device,
-                             [&] { return cudaFuncGetParamInfo(kernel, index, offset, size); });
-}
+STAGECRAFT_THROUGH(cuKernelGetParamInfo, cudaFuncGetParamInfo)
 
 CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache, CUdevice device) {
   return run_driver_call("cuKernelSetCacheConfig", Needs::device, [&](State& state) {
@@ -107,11 +101,7 @@ CUresult cuFuncSetSharedMemConfig(CUfunction function, CUsharedconfig) {
                          [&](State& state) { require_function(state.modules, function); });
 }
 
-CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
-  return driver_call_through("cuFuncSetAttribute", Needs::device, [&] {
-    return cudaFuncSetAttribute(function, static_cast<cudaFuncAttribute>(attribute), value);
-  });
-}
+STAGECRAFT_THROUGH(cuFuncSetAttribute, cudaFuncSetAttribute)
 
 CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice device) {
   return driver_call_through("cuKernelSetAttribute", Needs::device, [&] {

@@ -51,51 +51,21 @@ extern "C" {
 #undef cuGraphInstantiate
 #undef cuGraphExecUpdate
 
-CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
-  return through<cudaStreamBeginCapture>("cuStreamBeginCapture", stream, static_cast<cudaStreamCaptureMode>(mode));
-}
-CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode* dependencies,
-                                     const CUgraphEdgeData* data, size_t count, CUstreamCaptureMode mode) {
-  return through<cudaStreamBeginCaptureToGraph>("cuStreamBeginCaptureToGraph", stream, graph, dependencies,
-                                                same<const cudaGraphEdgeData>(data), count,
-                                                static_cast<cudaStreamCaptureMode>(mode));
-}
-CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
-  return through<cudaStreamEndCapture>("cuStreamEndCapture", stream, graph);
-}
-CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
-  return through<cudaStreamIsCapturing>("cuStreamIsCapturing", stream, same<cudaStreamCaptureStatus>(status));
-}
-CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
-                                   const CUgraphNode** dependencies, const CUgraphEdgeData** edges, size_t* count) {
-  return through<cudaStreamGetCaptureInfo>("cuStreamGetCaptureInfo", stream, same<cudaStreamCaptureStatus>(status),
-                                           same<unsigned long long>(id), graph, dependencies,
-                                           same<const cudaGraphEdgeData*>(edges), count);
-}
+STAGECRAFT_THROUGH(cuStreamBeginCapture_v2, cudaStreamBeginCapture)
+STAGECRAFT_THROUGH(cuStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph)
+STAGECRAFT_THROUGH(cuStreamEndCapture, cudaStreamEndCapture)
+STAGECRAFT_THROUGH(cuStreamIsCapturing, cudaStreamIsCapturing)
+STAGECRAFT_THROUGH(cuStreamGetCaptureInfo_v3, cudaStreamGetCaptureInfo)
 CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
                                    const CUgraphNode** dependencies, size_t* count) {
   return cuStreamGetCaptureInfo_v3(stream, status, id, graph, dependencies, nullptr, count);
 }
-CUresult cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode* dependencies, const CUgraphEdgeData* data,
-                                              size_t count, unsigned flags) {
-  return through<cudaStreamUpdateCaptureDependencies>("cuStreamUpdateCaptureDependencies", stream, dependencies,
-                                                      same<const cudaGraphEdgeData>(data), count, flags);
-}
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-  return through<cudaThreadExchangeStreamCaptureMode>("cuThreadExchangeStreamCaptureMode",
-                                                      same<cudaStreamCaptureMode>(mode));
-}
-
-CUresult cuGraphCreate(CUgraph* graph, unsigned flags) {
-  return through<cudaGraphCreate>("cuGraphCreate", graph, flags);
-}
-CUresult cuGraphDestroy(CUgraph graph) { return through<cudaGraphDestroy>("cuGraphDestroy", graph); }
-CUresult cuGraphClone(CUgraph* clone, CUgraph original) {
-  return through<cudaGraphClone>("cuGraphClone", clone, original);
-}
-CUresult cuGraphNodeFindInClone(CUgraphNode* node, CUgraphNode original, CUgraph clone) {
-  return through<cudaGraphNodeFindInClone>("cuGraphNodeFindInClone", node, original, clone);
-}
+STAGECRAFT_THROUGH(cuStreamUpdateCaptureDependencies_v2, cudaStreamUpdateCaptureDependencies)
+STAGECRAFT_THROUGH(cuThreadExchangeStreamCaptureMode, cudaThreadExchangeStreamCaptureMode)
+STAGECRAFT_THROUGH(cuGraphCreate, cudaGraphCreate)
+STAGECRAFT_THROUGH(cuGraphDestroy, cudaGraphDestroy)
+STAGECRAFT_THROUGH(cuGraphClone, cudaGraphClone)
+STAGECRAFT_THROUGH(cuGraphNodeFindInClone, cudaGraphNodeFindInClone)
 
 CUresult cuGraphAddKernelNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
                                  const CUDA_KERNEL_NODE_PARAMS* parameters) {
@@ -130,19 +100,9 @@ CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec executable, CUgraphNode n
   const auto kernel = runtime_kernel(parameters);
   return through<cudaGraphExecKernelNodeSetParams>("cuGraphExecKernelNodeSetParams", executable, node, pointer(kernel));
 }
-CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUlaunchAttributeID id, CUlaunchAttributeValue* value) {
-  return through<cudaGraphKernelNodeGetAttribute>("cuGraphKernelNodeGetAttribute", node,
-                                                  static_cast<cudaLaunchAttributeID>(id),
-                                                  same<cudaLaunchAttributeValue>(value));
-}
-CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUlaunchAttributeID id, const CUlaunchAttributeValue* value) {
-  return through<cudaGraphKernelNodeSetAttribute>("cuGraphKernelNodeSetAttribute", node,
-                                                  static_cast<cudaLaunchAttributeID>(id),
-                                                  same<const cudaLaunchAttributeValue>(value));
-}
-CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from) {
-  return through<cudaGraphKernelNodeCopyAttributes>("cuGraphKernelNodeCopyAttributes", to, from);
-}
+STAGECRAFT_THROUGH(cuGraphKernelNodeGetAttribute, cudaGraphKernelNodeGetAttribute)
+STAGECRAFT_THROUGH(cuGraphKernelNodeSetAttribute, cudaGraphKernelNodeSetAttribute)
+STAGECRAFT_THROUGH(cuGraphKernelNodeCopyAttributes, cudaGraphKernelNodeCopyAttributes)
 
 CUresult cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
                               const CUDA_MEMCPY3D* parameters, CUcontext) {
@@ -174,88 +134,27 @@ CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec executable, CUgraphNode node
   return through<cudaGraphExecMemsetNodeSetParams>("cuGraphExecMemsetNodeSetParams", executable, node, pointer(fill));
 }
 
-CUresult cuGraphAddHostNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                            const CUDA_HOST_NODE_PARAMS* parameters) {
-  return through<cudaGraphAddHostNode>("cuGraphAddHostNode", node, graph, dependencies, count,
-                                       same<const cudaHostNodeParams>(parameters));
-}
-CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS* parameters) {
-  return through<cudaGraphHostNodeGetParams>("cuGraphHostNodeGetParams", node, same<cudaHostNodeParams>(parameters));
-}
-CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS* parameters) {
-  return through<cudaGraphHostNodeSetParams>("cuGraphHostNodeSetParams", node,
-                                             same<const cudaHostNodeParams>(parameters));
-}
-CUresult cuGraphExecHostNodeSetParams(CUgraphExec executable, CUgraphNode node,
-                                      const CUDA_HOST_NODE_PARAMS* parameters) {
-  return through<cudaGraphExecHostNodeSetParams>("cuGraphExecHostNodeSetParams", executable, node,
-                                                 same<const cudaHostNodeParams>(parameters));
-}
-CUresult cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count) {
-  return through<cudaGraphAddEmptyNode>("cuGraphAddEmptyNode", node, graph, dependencies, count);
-}
-CUresult cuGraphAddEventRecordNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                                   CUevent event) {
-  return through<cudaGraphAddEventRecordNode>("cuGraphAddEventRecordNode", node, graph, dependencies, count, event);
-}
-CUresult cuGraphAddEventWaitNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                                 CUevent event) {
-  return through<cudaGraphAddEventWaitNode>("cuGraphAddEventWaitNode", node, graph, dependencies, count, event);
-}
-CUresult cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                                  CUgraph child) {
-  return through<cudaGraphAddChildGraphNode>("cuGraphAddChildGraphNode", node, graph, dependencies, count, child);
-}
-CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph* graph) {
-  return through<cudaGraphChildGraphNodeGetGraph>("cuGraphChildGraphNodeGetGraph", node, graph);
-}
-CUresult cuGraphAddMemFreeNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                               CUdeviceptr pointer_to_free) {
-  return through<cudaGraphAddMemFreeNode>("cuGraphAddMemFreeNode", node, graph, dependencies, count,
-                                          reinterpret_cast<void*>(pointer_to_free));
-}
-CUresult cuGraphAddMemAllocNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, size_t count,
-                                CUDA_MEM_ALLOC_NODE_PARAMS* parameters) {
-  return through<cudaGraphAddMemAllocNode>("cuGraphAddMemAllocNode", node, graph, dependencies, count,
-                                           same<cudaMemAllocNodeParams>(parameters));
-}
-
-CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
-  return through<cudaGraphNodeGetType>("cuGraphNodeGetType", node, same<cudaGraphNodeType>(type));
-}
-CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
-  return through<cudaGraphGetNodes>("cuGraphGetNodes", graph, nodes, count);
-}
-CUresult cuGraphGetRootNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
-  return through<cudaGraphGetRootNodes>("cuGraphGetRootNodes", graph, nodes, count);
-}
-CUresult cuGraphGetEdges_v2(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data, size_t* count) {
-  return through<cudaGraphGetEdges>("cuGraphGetEdges", graph, from, to, same<cudaGraphEdgeData>(data), count);
-}
-CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode* dependencies, CUgraphEdgeData* data,
-                                       size_t* count) {
-  return through<cudaGraphNodeGetDependencies>("cuGraphNodeGetDependencies", node, dependencies,
-                                               same<cudaGraphEdgeData>(data), count);
-}
-CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode* dependents, CUgraphEdgeData* data,
-                                         size_t* count) {
-  return through<cudaGraphNodeGetDependentNodes>("cuGraphNodeGetDependentNodes", node, dependents,
-                                                 same<cudaGraphEdgeData>(data), count);
-}
-CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
-                                   const CUgraphEdgeData* data, size_t count) {
-  return through<cudaGraphAddDependencies>("cuGraphAddDependencies", graph, from, to,
-                                           same<const cudaGraphEdgeData>(data), count);
-}
-CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
-                                      const CUgraphEdgeData* data, size_t count) {
-  return through<cudaGraphRemoveDependencies>("cuGraphRemoveDependencies", graph, from, to,
-                                              same<const cudaGraphEdgeData>(data), count);
-}
-CUresult cuGraphDestroyNode(CUgraphNode node) { return through<cudaGraphDestroyNode>("cuGraphDestroyNode", node); }
-CUresult cuGraphDebugDotPrint(CUgraph graph, const char* path, unsigned flags) {
-  return through<cudaGraphDebugDotPrint>("cuGraphDebugDotPrint", graph, path, flags);
-}
+STAGECRAFT_THROUGH(cuGraphAddHostNode, cudaGraphAddHostNode)
+STAGECRAFT_THROUGH(cuGraphHostNodeGetParams, cudaGraphHostNodeGetParams)
+STAGECRAFT_THROUGH(cuGraphHostNodeSetParams, cudaGraphHostNodeSetParams)
+STAGECRAFT_THROUGH(cuGraphExecHostNodeSetParams, cudaGraphExecHostNodeSetParams)
+STAGECRAFT_THROUGH(cuGraphAddEmptyNode, cudaGraphAddEmptyNode)
+STAGECRAFT_THROUGH(cuGraphAddEventRecordNode, cudaGraphAddEventRecordNode)
+STAGECRAFT_THROUGH(cuGraphAddEventWaitNode, cudaGraphAddEventWaitNode)
+STAGECRAFT_THROUGH(cuGraphAddChildGraphNode, cudaGraphAddChildGraphNode)
+STAGECRAFT_THROUGH(cuGraphChildGraphNodeGetGraph, cudaGraphChildGraphNodeGetGraph)
+STAGECRAFT_THROUGH(cuGraphAddMemFreeNode, cudaGraphAddMemFreeNode)
+STAGECRAFT_THROUGH(cuGraphAddMemAllocNode, cudaGraphAddMemAllocNode)
+STAGECRAFT_THROUGH(cuGraphNodeGetType, cudaGraphNodeGetType)
+STAGECRAFT_THROUGH(cuGraphGetNodes, cudaGraphGetNodes)
+STAGECRAFT_THROUGH(cuGraphGetRootNodes, cudaGraphGetRootNodes)
+STAGECRAFT_THROUGH(cuGraphGetEdges_v2, cudaGraphGetEdges)
+STAGECRAFT_THROUGH(cuGraphNodeGetDependencies_v2, cudaGraphNodeGetDependencies)
+STAGECRAFT_THROUGH(cuGraphNodeGetDependentNodes_v2, cudaGraphNodeGetDependentNodes)
+STAGECRAFT_THROUGH(cuGraphAddDependencies_v2, cudaGraphAddDependencies)
+STAGECRAFT_THROUGH(cuGraphRemoveDependencies_v2, cudaGraphRemoveDependencies)
+STAGECRAFT_THROUGH(cuGraphDestroyNode, cudaGraphDestroyNode)
+STAGECRAFT_THROUGH(cuGraphDebugDotPrint, cudaGraphDebugDotPrint)
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* executable, CUgraph graph, unsigned long long flags) {
   return through<cudaGraphInstantiateWithFlags>("cuGraphInstantiate", executable, graph, flags);
@@ -267,32 +166,13 @@ CUresult cuGraphInstantiate_v2(CUgraphExec* executable, CUgraph graph, CUgraphNo
   if (log != nullptr && log_bytes > 0) log[0] = '\0';
   return cuGraphInstantiateWithFlags(executable, graph, 0);
 }
-CUresult cuGraphInstantiateWithParams(CUgraphExec* executable, CUgraph graph,
-                                      CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
-  return through<cudaGraphInstantiateWithParams>("cuGraphInstantiateWithParams", executable, graph,
-                                                 same<cudaGraphInstantiateParams>(parameters));
-}
-CUresult cuGraphExecGetFlags(CUgraphExec executable, cuuint64_t* flags) {
-  return through<cudaGraphExecGetFlags>("cuGraphExecGetFlags", executable, same<unsigned long long>(flags));
-}
-CUresult cuGraphExecDestroy(CUgraphExec executable) {
-  return through<cudaGraphExecDestroy>("cuGraphExecDestroy", executable);
-}
-CUresult cuGraphUpload(CUgraphExec executable, CUstream stream) {
-  return through<cudaGraphUpload>("cuGraphUpload", executable, stream);
-}
-CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
-  return through<cudaGraphLaunch>("cuGraphLaunch", executable, stream);
-}
-CUresult cuGraphExecUpdate_v2(CUgraphExec executable, CUgraph graph, CUgraphExecUpdateResultInfo* result) {
-  return through<cudaGraphExecUpdate>("cuGraphExecUpdate", executable, graph,
-                                      same<cudaGraphExecUpdateResultInfo>(result));
-}
-CUresult cuGraphNodeSetEnabled(CUgraphExec executable, CUgraphNode node, unsigned is_enabled) {
-  return through<cudaGraphNodeSetEnabled>("cuGraphNodeSetEnabled", executable, node, is_enabled);
-}
-CUresult cuGraphNodeGetEnabled(CUgraphExec executable, CUgraphNode node, unsigned* is_enabled) {
-  return through<cudaGraphNodeGetEnabled>("cuGraphNodeGetEnabled", executable, node, is_enabled);
-}
+STAGECRAFT_THROUGH(cuGraphInstantiateWithParams, cudaGraphInstantiateWithParams)
+STAGECRAFT_THROUGH(cuGraphExecGetFlags, cudaGraphExecGetFlags)
+STAGECRAFT_THROUGH(cuGraphExecDestroy, cudaGraphExecDestroy)
+STAGECRAFT_THROUGH(cuGraphUpload, cudaGraphUpload)
+STAGECRAFT_THROUGH(cuGraphLaunch, cudaGraphLaunch)
+STAGECRAFT_THROUGH(cuGraphExecUpdate_v2, cudaGraphExecUpdate)
+STAGECRAFT_THROUGH(cuGraphNodeSetEnabled, cudaGraphNodeSetEnabled)
+STAGECRAFT_THROUGH(cuGraphNodeGetEnabled, cudaGraphNodeGetEnabled)
 
 }  // extern "C"

@@ -65,17 +65,8 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
       [&] { return read_configuration(runtime_configuration(*required(config, "config"))); }, parameters, extra);
 }
 
-CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
-  return driver_call_through("cuLaunchHostFunc", Needs::device,
-                             [&] { return cudaLaunchHostFunc(stream, function, data); });
-}
-
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function, int block_size,
-                                                     size_t shared_bytes) {
-  return driver_call_through("cuOccupancyMaxActiveBlocksPerMultiprocessor", Needs::device, [&] {
-    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block_size, shared_bytes);
-  });
-}
+STAGECRAFT_THROUGH(cuLaunchHostFunc, cudaLaunchHostFunc)
+STAGECRAFT_THROUGH(cuOccupancyMaxActiveBlocksPerMultiprocessor, cudaOccupancyMaxActiveBlocksPerMultiprocessor)
 
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction function, int block_size,
                                                               size_t shared_bytes, unsigned flags) {
@@ -84,12 +75,7 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfun
   });
 }
 
-CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* shared_bytes, CUfunction function, int blocks,
-                                                 int block_size) {
-  return driver_call_through("cuOccupancyAvailableDynamicSMemPerBlock", Needs::device, [&] {
-    return cudaOccupancyAvailableDynamicSMemPerBlock(shared_bytes, function, blocks, block_size);
-  });
-}
+STAGECRAFT_THROUGH(cuOccupancyAvailableDynamicSMemPerBlock, cudaOccupancyAvailableDynamicSMemPerBlock)
 
 CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* least_grid, int* block_size, CUfunction function,
                                                    CUoccupancyB2DSize shared_bytes_of_block, size_t shared_bytes,

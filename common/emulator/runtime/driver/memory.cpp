@@ -62,50 +62,20 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, size_t* pitch, size_t width, s
                              [&] { return cudaMallocPitch(reinterpret_cast<void**>(pointer), pitch, width, rows); });
 }
 
-CUresult cuMemAllocAsync(CUdeviceptr* pointer, size_t bytes, CUstream stream) {
-  return driver_call_through("cuMemAllocAsync", Needs::device,
-                             [&] { return cudaMallocAsync(reinterpret_cast<void**>(pointer), bytes, stream); });
-}
-
-CUresult cuMemFree_v2(CUdeviceptr pointer) {
-  return driver_call_through("cuMemFree", Needs::device, [&] { return cudaFree(pointer_of(pointer)); });
-}
-
-CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
-  return driver_call_through("cuMemFreeAsync", Needs::device,
-                             [&] { return cudaFreeAsync(pointer_of(pointer), stream); });
-}
+STAGECRAFT_THROUGH(cuMemAllocAsync, cudaMallocAsync)
+STAGECRAFT_THROUGH(cuMemFree_v2, cudaFree)
+STAGECRAFT_THROUGH(cuMemFreeAsync, cudaFreeAsync)
 
 CUresult cuMemAllocHost_v2(void** pointer, size_t bytes) {
   return allocate_with("cuMemAllocHost", pointer, bytes, AllocationKind::pinned_host);
 }
 
-CUresult cuMemHostAlloc(void** pointer, size_t bytes, unsigned flags) {
-  return driver_call_through("cuMemHostAlloc", Needs::device, [&] { return cudaHostAlloc(pointer, bytes, flags); });
-}
-
-CUresult cuMemFreeHost(void* pointer) {
-  return driver_call_through("cuMemFreeHost", Needs::device, [&] { return cudaFreeHost(pointer); });
-}
-
-CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned flags) {
-  return driver_call_through("cuMemHostRegister", Needs::device,
-                             [&] { return cudaHostRegister(pointer, bytes, flags); });
-}
-
-CUresult cuMemHostUnregister(void* pointer) {
-  return driver_call_through("cuMemHostUnregister", Needs::device, [&] { return cudaHostUnregister(pointer); });
-}
-
-CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device_pointer, void* pointer, unsigned flags) {
-  return driver_call_through("cuMemHostGetDevicePointer", Needs::device, [&] {
-    return cudaHostGetDevicePointer(reinterpret_cast<void**>(device_pointer), pointer, flags);
-  });
-}
-
-CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
-  return driver_call_through("cuMemGetInfo", Needs::device, [&] { return cudaMemGetInfo(free, total); });
-}
+STAGECRAFT_THROUGH(cuMemHostAlloc, cudaHostAlloc)
+STAGECRAFT_THROUGH(cuMemFreeHost, cudaFreeHost)
+STAGECRAFT_THROUGH(cuMemHostRegister_v2, cudaHostRegister)
+STAGECRAFT_THROUGH(cuMemHostUnregister, cudaHostUnregister)
+STAGECRAFT_THROUGH(cuMemHostGetDevicePointer_v2, cudaHostGetDevicePointer)
+STAGECRAFT_THROUGH(cuMemGetInfo_v2, cudaMemGetInfo)
 
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr pointer) {
   return run_driver_call("cuMemGetAddressRange", Needs::device, [&](State& state) {
@@ -186,53 +156,20 @@ CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream
   return fill_with("cuMemsetD32Async", to, value, 4, count, stream);
 }
 
-CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
-  return driver_call_through("cuStreamCreate", Needs::device, [&] { return cudaStreamCreateWithFlags(stream, flags); });
-}
-CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
-  return driver_call_through("cuStreamCreateWithPriority", Needs::device,
-                             [&] { return cudaStreamCreateWithPriority(stream, flags, priority); });
-}
-CUresult cuStreamDestroy_v2(CUstream stream) {
-  return driver_call_through("cuStreamDestroy", Needs::device, [&] { return cudaStreamDestroy(stream); });
-}
-CUresult cuStreamSynchronize(CUstream stream) {
-  return driver_call_through("cuStreamSynchronize", Needs::device, [&] { return cudaStreamSynchronize(stream); });
-}
-CUresult cuStreamQuery(CUstream stream) {
-  return driver_call_through("cuStreamQuery", Needs::device, [&] { return cudaStreamQuery(stream); });
-}
-CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
-  return driver_call_through("cuStreamWaitEvent", Needs::device,
-                             [&] { return cudaStreamWaitEvent(stream, event, flags); });
-}
-CUresult cuStreamGetPriority(CUstream stream, int* priority) {
-  return driver_call_through("cuStreamGetPriority", Needs::device,
-                             [&] { return cudaStreamGetPriority(stream, priority); });
-}
-CUresult cuStreamGetFlags(CUstream stream, unsigned* flags) {
-  return driver_call_through("cuStreamGetFlags", Needs::device, [&] { return cudaStreamGetFlags(stream, flags); });
-}
-
-CUresult cuEventCreate(CUevent* event, unsigned flags) {
-  return driver_call_through("cuEventCreate", Needs::device, [&] { return cudaEventCreateWithFlags(event, flags); });
-}
-CUresult cuEventDestroy_v2(CUevent event) {
-  return driver_call_through("cuEventDestroy", Needs::device, [&] { return cudaEventDestroy(event); });
-}
-CUresult cuEventRecord(CUevent event, CUstream stream) {
-  return driver_call_through("cuEventRecord", Needs::device, [&] { return cudaEventRecord(event, stream); });
-}
-CUresult cuEventQuery(CUevent event) {
-  return driver_call_through("cuEventQuery", Needs::device, [&] { return cudaEventQuery(event); });
-}
-CUresult cuEventSynchronize(CUevent event) {
-  return driver_call_through("cuEventSynchronize", Needs::device, [&] { return cudaEventSynchronize(event); });
-}
-CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) {
-  return driver_call_through("cuEventElapsedTime", Needs::device,
-                             [&] { return cudaEventElapsedTime(milliseconds, start, end); });
-}
+STAGECRAFT_THROUGH(cuStreamCreate, cudaStreamCreateWithFlags)
+STAGECRAFT_THROUGH(cuStreamCreateWithPriority, cudaStreamCreateWithPriority)
+STAGECRAFT_THROUGH(cuStreamDestroy_v2, cudaStreamDestroy)
+STAGECRAFT_THROUGH(cuStreamSynchronize, cudaStreamSynchronize)
+STAGECRAFT_THROUGH(cuStreamQuery, cudaStreamQuery)
+STAGECRAFT_THROUGH(cuStreamWaitEvent, cudaStreamWaitEvent)
+STAGECRAFT_THROUGH(cuStreamGetPriority, cudaStreamGetPriority)
+STAGECRAFT_THROUGH(cuStreamGetFlags, cudaStreamGetFlags)
+STAGECRAFT_THROUGH(cuEventCreate, cudaEventCreateWithFlags)
+STAGECRAFT_THROUGH(cuEventDestroy_v2, cudaEventDestroy)
+STAGECRAFT_THROUGH(cuEventRecord, cudaEventRecord)
+STAGECRAFT_THROUGH(cuEventQuery, cudaEventQuery)
+STAGECRAFT_THROUGH(cuEventSynchronize, cudaEventSynchronize)
+STAGECRAFT_THROUGH(cuEventElapsedTime_v2, cudaEventElapsedTime)
 
 // An attribute that a pointer does not have is zero (cuda.h).
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr pointer) {

@@ -80,36 +80,14 @@ CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* path, CUjit_optio
                                           nullptr, 0u);
 }
 
-CUresult cuLibraryUnload(CUlibrary library) { return through<cudaLibraryUnload>("cuLibraryUnload", library); }
-
-CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
-  return through<cudaLibraryGetKernel>("cuLibraryGetKernel", kernel, library, name);
-}
-
-CUresult cuLibraryGetGlobal(CUdeviceptr* pointer, size_t* bytes, CUlibrary library, const char* name) {
-  return through<cudaLibraryGetGlobal>("cuLibraryGetGlobal", reinterpret_cast<void**>(pointer), bytes, library, name);
-}
-
-CUresult cuLibraryGetManaged(CUdeviceptr* pointer, size_t* bytes, CUlibrary library, const char* name) {
-  return through<cudaLibraryGetManaged>("cuLibraryGetManaged", reinterpret_cast<void**>(pointer), bytes, library, name);
-}
-
-CUresult cuLibraryGetKernelCount(unsigned* count, CUlibrary library) {
-  return through<cudaLibraryGetKernelCount>("cuLibraryGetKernelCount", count, library);
-}
-
-CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned count, CUlibrary library) {
-  return through<cudaLibraryEnumerateKernels>("cuLibraryEnumerateKernels", kernels, count, library);
-}
-
-CUresult cuModuleGetFunctionCount(unsigned* count, CUmodule module) {
-  return through<cudaLibraryGetKernelCount>("cuModuleGetFunctionCount", count, reinterpret_cast<cudaLibrary_t>(module));
-}
-
-CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned count, CUmodule module) {
-  return through<cudaLibraryEnumerateKernels>("cuModuleEnumerateFunctions", reinterpret_cast<cudaKernel_t*>(functions),
-                                              count, reinterpret_cast<cudaLibrary_t>(module));
-}
+STAGECRAFT_THROUGH(cuLibraryUnload, cudaLibraryUnload)
+STAGECRAFT_THROUGH(cuLibraryGetKernel, cudaLibraryGetKernel)
+STAGECRAFT_THROUGH(cuLibraryGetGlobal, cudaLibraryGetGlobal)
+STAGECRAFT_THROUGH(cuLibraryGetManaged, cudaLibraryGetManaged)
+STAGECRAFT_THROUGH(cuLibraryGetKernelCount, cudaLibraryGetKernelCount)
+STAGECRAFT_THROUGH(cuLibraryEnumerateKernels, cudaLibraryEnumerateKernels)
+STAGECRAFT_THROUGH(cuModuleGetFunctionCount, cudaLibraryGetKernelCount)
+STAGECRAFT_THROUGH(cuModuleEnumerateFunctions, cudaLibraryEnumerateKernels)
 
 // A library and its module are the same object.
 CUresult cuLibraryGetModule(CUmodule* module, CUlibrary library) {
