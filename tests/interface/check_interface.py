@@ -51,7 +51,7 @@ def main() -> int:
         print(f"{library.name}: {len(wanted)} functions declared in {', '.join(headers)}, {len(missing)} missing")
         if missing or len(wanted) < least:
             failures += 1
-            print("  add to its list in common/emulator/runtime/exports:", " ".join(missing) or f"nothing, but fewer than {least} were found")
+            print("  common/tools/list_exports.py must find them:", " ".join(missing) or f"nothing, but fewer than {least} were found")
     return 1 if failures else 0
 
 

@@ -7,5 +7,6 @@ extern "C" cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 b
 
 #define STAGECRAFT_DEFINED(name)
 #define STAGECRAFT_STUB(name)
+#define STAGECRAFT_ALIAS(name, target) STAGECRAFT_DEFINE_JUMP(name, STAGECRAFT_JUMP_TO(target));
 #define STAGECRAFT_PER_THREAD(name, target) STAGECRAFT_DEFINE_PER_THREAD(name, target);
 #include "emulator/runtime/exports/cudart_exports.inc"

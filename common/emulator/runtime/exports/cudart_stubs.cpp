@@ -9,5 +9,6 @@
     static bool reported = false;                                         \
     return stagecraft::emulator::runtime::not_supported(#name, reported); \
   }
+#define STAGECRAFT_ALIAS(name, target)       // cudart_per_thread_stream.cpp
 #define STAGECRAFT_PER_THREAD(name, target)  // cudart_per_thread_stream.cpp
 #include "emulator/runtime/exports/cudart_exports.inc"
