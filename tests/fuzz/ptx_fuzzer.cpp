@@ -2,7 +2,7 @@
 // does before a first launch. No kernel is run: a program may loop forever, which is no error of the reader.
 //
 // Text without `.version` is the body of a kernel, so that the corpus can hold instructions without their surroundings,
-// and most of what the fuzzer generates reaches the translators.
+// those of the tests among them, and most of what the fuzzer generates reaches the translators.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -39,7 +39,7 @@ std::string module_of_body(std::string_view body) {
 .extern .func (.param .b32 result) vprintf(.param .b64 format, .param .b64 arguments);
 .func (.param .b32 result) callee(.param .b32 value) { ret; }
 .visible .entry kernel(.param .u64 pointer, .param .u32 number, .param .align 64 .b8 map[128]) {
-.reg .pred %p<9>; .reg .b16 %rs<99>; .reg .b32 %r<999>; .reg .b64 %rd<99>; .reg .b128 %rq<9>;
+.reg .pred %p<20>; .reg .b16 %h<20>, %rs<99>; .reg .b32 %r<999>; .reg .b64 %rd<99>, %out; .reg .b128 %rq<9>;
 .reg .f32 %f<999>; .reg .f64 %fd<99>; .reg .v4 .b32 %v<9>;
 .local .align 16 .b8 local[64];
 )";
