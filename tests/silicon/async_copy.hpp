@@ -1,4 +1,4 @@
-// The instructions of mbarriers, clusters and bulk copies that several benchmarks use.
+// The instructions of mbarriers, clusters, bulk copies and `wgmma` that several benchmarks use.
 #pragma once
 #include <cuda.h>
 
@@ -102,6 +102,31 @@ __device__ void wait_stores_read() {
 template <int Left>
 __device__ void wait_stores() {
   asm volatile("cp.async.bulk.wait_group %0;" ::"n"(Left) : "memory");
+}
+
+#define R8(i)                                                                                                 \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
+      "+f"(d[i + 7])
+#define R32(i) R8(i), R8(i + 8), R8(i + 16), R8(i + 24)
+
+/// m64n256k16 of bf16, A and B in shared memory.
+__device__ inline void multiply_256(float* d, uint64_t a, uint64_t b) {
+  asm volatile(
+      "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, "
+      "%13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, "
+      "%35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, "
+      "%57, %58, %59, %60, %61, %62, %63, %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, "
+      "%79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, "
+      "%101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, "
+      "%119, %120, %121, %122, %123, %124, %125, %126, %127}, %128, %129, 1, 1, 1, 0, 0;"
+      : R32(0), R32(32), R32(64), R32(96)
+      : "l"(a), "l"(b)
+      : "memory");
+}
+
+/// A K-major tile with 128-byte swizzle.
+__device__ inline uint64_t descriptor(uint32_t address) {
+  return (address >> 4 & 0x3fff) | uint64_t{1} << 16 | uint64_t{1024 >> 4} << 32 | uint64_t{1} << 62;
 }
 
 }  // namespace silicon

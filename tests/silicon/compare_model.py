@@ -18,7 +18,7 @@ import subprocess
 import sys
 
 PROGRAMS = ["plain_kernels", "parallel_patterns", "layers_and_sorts", "fractals_and_bodies", "rows_and_grids", "prices_and_rays",
-            "everyday_kernels", "tokens_and_images"]
+            "everyday_kernels", "tokens_and_images", "tables_and_channels"]
 
 
 def measured_times(files: list[pathlib.Path]) -> dict[str, float]:

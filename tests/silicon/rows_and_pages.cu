@@ -372,4 +372,25 @@ BENCHMARK(streams) {
   for (const size_t mib : {4, 16}) time_stream<float, 4, 3>(mib);
 }
 
+// ---- What a launch takes that does nothing
+// ---------------------------------------------------------------------------
+
+__global__ void __launch_bounds__(256) nothing(uint32_t* to, bool ever) {
+  if (ever) to[threadIdx.x] = 1;
+}
+__global__ void __launch_bounds__(256) one_word(uint32_t* to) { to[blockIdx.x * 256 + threadIdx.x] = 1; }
+__global__ void __launch_bounds__(256) one_load(const uint32_t* from, uint32_t* to) {
+  if (from[blockIdx.x * 256 + threadIdx.x] == 12345) *to = 1;
+}
+BENCHMARK(empties) {
+  DeviceArray<uint32_t> to(size_t{32768} * 256);
+  for (const int blocks : {1, 132, 1056, 4096, 32768}) {
+    const std::string what = ", " + std::to_string(blocks) + " blocks of 256";
+    time("nothing" + what, 1, [&](cudaStream_t at, int) { nothing<<<blocks, 256, 0, at>>>(to.data(), false); });
+    time("a word each" + what, 1, [&](cudaStream_t at, int) { one_word<<<blocks, 256, 0, at>>>(to.data()); });
+    time("a load each" + what, 1,
+         [&](cudaStream_t at, int) { one_load<<<blocks, 256, 0, at>>>(to.data(), to.data()); });
+  }
+}
+
 int main(int argc, char** argv) { return silicon::main(argc, argv); }

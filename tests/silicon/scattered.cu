@@ -156,6 +156,42 @@ BENCHMARK(bins_in_shared_memory) {
   rate_of_bins<false>("additions of three");
 }
 
+/// Additions of floats to eight lines in turn; each warp's lines are `apart` words after those of the one before.
+__global__ void __launch_bounds__(1024) add_floats_in_shared(int apart, int rounds, Span* spans, float* sink) {
+  __shared__ float sums[8192];
+  for (int i = threadIdx.x; i < 8192; i += blockDim.x) sums[i] = 0;
+  float* const at = sums + threadIdx.x / 32 * apart + lane();
+  __syncthreads();
+  const uint64_t start = cycles();
+#pragma unroll 1
+  for (int i = 0; i < rounds; i += 8) {
+#pragma unroll
+    for (int j = 0; j < 8; ++j) atomicAdd(at + 32 * j, 1.5f);
+  }
+  __syncthreads();
+  const uint64_t stop = cycles();
+  if (threadIdx.x == 0) spans[blockIdx.x] = {start, stop};
+  if (sums[threadIdx.x] == 3.25f) *sink = 1;
+}
+BENCHMARK(floats_in_shared_memory) {
+  DeviceArray<Span> spans(1);
+  DeviceArray<float> sink(1);
+  for (const int apart : {0, 32, 256})
+    for (const int warps : {1, 2, 4, 8, 16, 32}) {
+      if (apart * warps > 8192 - 256) continue;
+      constexpr int kRounds = 256;
+      std::vector<double> samples;
+      for (int repeat = -1; repeat < 5; ++repeat) {
+        add_floats_in_shared<<<1, 32 * warps>>>(apart, kRounds, spans.data(), sink.data());
+        finish_kernel("add_floats_in_shared");
+        if (repeat >= 0) samples.push_back(span_cycles(spans.to_host(), 1) / kRounds / warps);
+      }
+      report("float additions in shared memory, " + std::to_string(warps) + " warps, " + std::to_string(apart) +
+                 " words apart",
+             samples, "cycles per warp instruction and SM", "atomicAdd without a result, 8 lines in turn");
+    }
+}
+
 /// Loads of one word at random, eight at a time.
 __global__ void __launch_bounds__(1024)
     random_loads(const uint32_t* memory, uint32_t mask, int rounds, uint32_t* sink) {
