@@ -132,6 +132,7 @@ ChipModel make_h200() {
   // `gap between kernels`: 1664 and 704 ns in stream order, 544 and 416 ns with programmatic dependent launch.
   chip.launch = 3295;
   chip.launch_in_graph = 1394;
+  chip.launch_alone = 3210;  // empty-launches-ncu, `nothing` of 1 and of 132 blocks: 1632 ns, less its own time
   chip.overlapping = 1077;
   chip.overlapping_in_graph = 824;
   chip.next_block = 346;
@@ -313,7 +314,8 @@ ChipModel make_rtx5090() {
   chip.burst_clock = chip.sustained_clock = {{0.0, 2920, 2920}, {1.0, 2600, 2600}};
   const double gigahertz = 2.6, faster = gigahertz / (machine::h200().clock_khz / 1e6);
   // That it takes as many ns to start as an H200, and that what is behind L2 is as far, is assumed.
-  for (double* const cycles : {&chip.launch, &chip.launch_in_graph, &chip.overlapping, &chip.overlapping_in_graph}) {
+  for (double* const cycles :
+       {&chip.launch, &chip.launch_in_graph, &chip.launch_alone, &chip.overlapping, &chip.overlapping_in_graph}) {
     *cycles *= faster;
   }
   chip.block_rate = chip.multiprocessors / 157.;

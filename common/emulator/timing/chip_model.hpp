@@ -61,6 +61,7 @@ struct ChipModel {
   // Starting.
   double launch = 0;           ///< from the end of the launch before it in a stream to the first instruction
   double launch_in_graph = 0;  ///< the same of the kernels of a graph
+  double launch_alone = 0;     ///< what Nsight Compute counts beyond the kernel's own time
   double overlapping = 0;      ///< of a launch that may overlap with the one before: until griddepcontrol.wait passes
   double overlapping_in_graph = 0;
   double next_block = 0;  ///< from a block's end to the start of the next in its place
@@ -123,7 +124,7 @@ struct ChipModel {
   double poll = 0;            ///< from the opening of an mbarrier's gate to the waiter's next instruction
   double arrival = 0;         ///< from an arrival to the opening of the gate
   double remote_arrival = 0;  ///< the same, in another block of the cluster
-  double release_fence = 0;   ///< what a release to the cluster takes before it arrives
+  double release_fence = 0;   ///< what a release to the cluster takes before it arrives, with no copy under way
   double barrier_base = 0, barrier_per_warp = 0;  ///< bar.sync
   double cluster_barrier = 0;
   double cluster_launch = 0;  ///< try_cancel, until its answer is there

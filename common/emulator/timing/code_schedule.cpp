@@ -16,15 +16,17 @@ CodeSchedule::CodeSchedule(const Code& code, const ChipModel& chip) : code_(code
 }
 
 void CodeSchedule::find_earliest() {
-  const auto stays = [](const Instruction& instruction) {
+  // ptxas makes an addition of floats in shared memory a loop of compare and swap, and moves no load over it.
+  const auto loops = [](const Instruction& instruction) { return instruction.shared && instruction.floating; };
+  const auto stays = [&](const Instruction& instruction) {
     return instruction.kind == InstructionClass::control || instruction.kind == InstructionClass::barrier ||
-           instruction.kind == InstructionClass::fence;
+           instruction.kind == InstructionClass::fence || loops(instruction);
   };
   std::unordered_map<uint32_t, uint32_t> written;  // pc after the latest write of a register
   uint32_t piece = 0, after_shared = 0, after_global = 0;
   for (uint32_t pc = 0; pc < code_.size(); ++pc) {
     const Instruction& instruction = code_[pc];
-    if (instruction.first || (pc > 0 && stays(code_[pc - 1]))) {
+    if (instruction.first || loops(instruction) || (pc > 0 && stays(code_[pc - 1]))) {
       piece = after_shared = after_global = pc;
       written.clear();
     }

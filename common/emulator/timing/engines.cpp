@@ -9,8 +9,9 @@ namespace {
 
 constexpr double kRowBytes = 32;  // along K, of each row of A or B, in any type
 
-/// Passes over shared memory for each of an atomic addition of floats: `atom.shared.add.f32 rate`.
-constexpr double kFloatAtomicPasses = 5.9;
+/// Passes over shared memory for each of an atomic addition of floats: float-additions, `32 warps, 32 words apart`. Of
+/// fewer warps the latency is the limit.
+constexpr double kFloatAtomicPasses = 3.67;
 
 /// Lines that a copy engine asks for before those of others come: much less than what arrives within a latency.
 constexpr size_t kLinesAtOnce = 16;

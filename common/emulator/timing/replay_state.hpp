@@ -28,10 +28,11 @@ struct CopyUnderWay {
   const Operation* operation = nullptr;
   std::vector<Multiprocessor*> targets;
   std::vector<LineRequest> lines;
-  size_t asked = 0;    ///< lines
-  double start = 0;    ///< not before
-  double drift = 0;    ///< by how much it takes longer than others of its kind
-  double arrives = 0;  ///< the latest of what was asked for
+  size_t asked = 0;              ///< lines
+  double start = 0;              ///< not before
+  double drift = 0;              ///< by how much it takes longer than others of its kind
+  double arrives = 0;            ///< the latest of what was asked for
+  std::vector<uint32_t> fences;  ///< warps whose fence waits for it and those before it
 };
 
 struct Multiprocessor {
@@ -42,6 +43,7 @@ struct Multiprocessor {
   Server port;                                     ///< shared memory
   Server copy_engine, copy_in, copy_out, between;  ///< its issue and its paths
   std::deque<CopyUnderWay> copies;                 ///< of the copy engine, in the order of their issue
+  double copies_land = 0;                          ///< the latest of those before
   Server loads;                                    ///< what comes from L2 for threads
   Server tensor;
   CacheLines l1;

@@ -196,6 +196,7 @@ struct ClusterTrace {
 struct LaunchOrder {
   bool in_graph = false;
   bool overlaps = false;  ///< it may begin before the other has ended: programmatic stream serialisation
+  bool alone = false;     ///< none is before it, as Nsight Compute launches a kernel
 };
 
 struct LaunchTrace {

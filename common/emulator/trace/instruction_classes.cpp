@@ -61,7 +61,8 @@ timing::Code describe_code(const machine::Kernel& kernel) {
     described.counts = traits.memory == machine::MemoryUse::updates && has(instruction, {"add"}) &&
                        instruction.operands.back().kind == ptx::OperandKind::integer &&
                        instruction.operands.back().bits == 1;
-    described.floating = is_float(instruction) || is_half(instruction) || is_f64(instruction);
+    described.floating = traits.memory == machine::MemoryUse::updates &&
+                         (is_float(instruction) || is_half(instruction) || is_f64(instruction));
     described.depends = traits.fence == machine::FenceKind::grid_dependencies;
     described.joined = straight[pc].joined;
     described.absorbed = straight[pc].leader != PlaceInCode::kNone;

@@ -123,6 +123,20 @@ TEST_F(MachineScheduleTest, AnUnrolledLoopHasSeveralCopiesOfItsPiece) {
   EXPECT_DOUBLE_EQ(schedule.share_of(load), 0.25);
 }
 
+// Additions of words are one instruction.
+TEST_F(MachineScheduleTest, NoLoadMovesOverTheLoopOfAnAdditionOfFloatsInSharedMemory) {
+  ptx(InstructionClass::float32, true);
+  const uint32_t addition = ptx(InstructionClass::memory), load = ptx(InstructionClass::memory);
+  code[addition].shared = true;
+  code[load].plain_load = true;
+  EXPECT_EQ(CodeSchedule(code, chip).earliest(load), 0u);
+  code[addition].floating = true;
+  const CodeSchedule pieces(code, chip);
+  EXPECT_EQ(pieces.earliest(load), load);
+  EXPECT_EQ(pieces.piece(addition), addition);
+  EXPECT_EQ(pieces.piece(load), load);
+}
+
 TEST_F(MachineScheduleTest, ALoadThatServesSeveralCopiesHidesNone) {
   const uint32_t load = ptx(InstructionClass::memory, true), add = ptx(InstructionClass::float32);
   const uint32_t back = ptx(InstructionClass::control);

@@ -175,6 +175,7 @@ TEST_F(ReplayTest, ALaunchThatMayOverlapWaitsWhereItSaysSo) {
   EXPECT_NEAR(cycles({.in_graph = true}), 0.704 * 1980 + 88, 2);
   EXPECT_NEAR(cycles({.overlaps = true}), 0.544 * 1980 + 8, 2);
   EXPECT_NEAR(cycles({.in_graph = true, .overlaps = true}), 0.416 * 1980 + 8, 2);
+  EXPECT_NEAR(cycles({.alone = true}), 1.621 * 1980 + 88, 2);
 }
 
 TEST_F(ReplayTest, AGateOpensWithItsLastArrival) {
@@ -187,6 +188,31 @@ TEST_F(ReplayTest, AGateOpensWithItsLastArrival) {
   const Result result = run();
   EXPECT_NEAR(time_of(result, 1, Spent::running), 8, kNear);
   EXPECT_NEAR(time_of(result, 2, Spent::mbarrier), 8 + chip.arrival + chip.poll, kNear);
+}
+
+// Measured on an H200: tests/silicon/results, cluster-products: with four copies of 16 KiB under way a fence takes as
+// long as they do, and without copies no longer than an arrival that releases.
+TEST_F(ReplayTest, AFenceOfTheClusterWaitsForTheCopiesUnderWay) {
+  const uint32_t full = gate(GateKind::mbarrier, 1), freed = gate(GateKind::mbarrier, 2);
+  const auto fence = [&](uint32_t warp) {
+    step(warp, StepKind::signal, freed);
+    shape.warps[warp].back().fence = true;
+  };
+  fence(0);
+  fence(1);
+  EXPECT_NEAR(time_of(run(), 0, Spent::fence), chip.release_fence, kNear);
+  shape.warps.clear();
+  const uint32_t copied = operation(Engine::copy_in, 65536, {{full, Stage::done}});
+  const uint32_t asked = gate(GateKind::mbarrier, 1);
+  step(0, StepKind::issue, copied);
+  step(0, StepKind::signal, asked);
+  fence(0);
+  step(1, StepKind::wait, asked);
+  fence(1);
+  const Result result = run();
+  const double lands = chip.copy_latency_l2 - chip.poll + 65536 / chip.copy_bytes;
+  EXPECT_NEAR(time_of(result, 0, Spent::fence), lands, kNear);
+  EXPECT_NEAR(time_of(result, 1, Spent::fence), lands - chip.arrival - chip.poll, kNear);
 }
 
 TEST_F(ReplayTest, ProductsFollowEachOther) {

@@ -47,7 +47,10 @@ void Recording::tell_time(Reporter& reporter, const machine::Architecture& archi
   }
   trace.order = order_;
   trace.blocks_per_multiprocessor = std::max(blocks, 1u);
-  if (settings_.timing.cold) l2.reset();
+  if (settings_.timing.cold) {
+    l2.reset();
+    trace.order = {.alone = true};
+  }
   if (settings_.timing.used) l2 = timing::used_l2(trace, *chip);
   const timing::Result result = timing::replay(trace, *chip, l2);
   const auto source = [&](uint32_t pc) { return kernel.describe_source(pc); };
