@@ -260,7 +260,7 @@ ChipModel make_b200() {
   }
   chip.lone_pairs.clear();
   // An assumption: about the clock at which NVIDIA's 2.25 PFLOP/s hold, which is 1856 MHz (4096
-  // multiply-accumulates a cycle on each multiprocessor). Nothing was found about the clock under load.
+  // multiply-accumulates a cycle on each multiprocessor). Under load there is one figure, of attention: docs/timing.md.
   chip.burst_clock = chip.sustained_clock = {{0.0, 1850, 1850}, {1.0, 1850, 1850}};
   // An assumption: what else L2 does is as much faster as its reads.
   const double more = 14200. / chip.l2_rate;
