@@ -4,7 +4,7 @@
 
 using namespace silicon;
 
-/// How a lane of a warpgroup tells that it has read a stage. Not all with `release` are in both blocks.
+/// How the first lane of two warps of each warpgroup tells that a stage is free.
 enum class Frees { kNone, kLocal, kRelaxed, kRelease, kReleaseOwn, kReleaseOther, kFence, kFenceOfOther, kStoreAsync };
 constexpr const char* kNames[] = {"none",
                                   "in the own block",
@@ -17,6 +17,9 @@ constexpr const char* kNames[] = {"none",
                                   "st.async to the other block"};
 constexpr int kTile = 49152, kCopyBytes = 16384, kMaxStages = 6;
 
+/// `products` warpgroups multiply what is in the first 48 KiB, four products a turn, and free a stage when all but
+/// `InFlight` turns are done. One thread keeps `stages` copies to the rest under way meanwhile; `fences` gets how often
+/// the warp that multiplies nothing has arrived, and in how many cycles.
 template <Frees What, bool Acquires, int InFlight>
 __global__ void __launch_bounds__(384, 1)
     free_stages(const uint8_t* memory, const uint32_t* random, int products, int stages, int turns, Span* spans,
