@@ -13,7 +13,8 @@ constexpr uint32_t kNone = MachineInstruction::kNone;
 /// Cycles for which a load or a store holds the scoreboard of its operands, at least. Not measured.
 constexpr double kReadOperands = 12;
 
-/// An access weighs more than other instructions where it is decided to which block a piece belongs: ptxas moves these.
+/// An access or a product weighs more than other instructions where it is decided to which block a piece belongs:
+/// ptxas moves these.
 constexpr double kWeightOfAccess = 50, kWeightOfFree = 0.2;
 
 bool is_control(const Code& code, uint32_t pc) { return pc != kNone && code[pc].kind == InstructionClass::control; }
@@ -121,7 +122,8 @@ void MachineSchedule::give_pieces(const std::vector<Range>& ranges, const CodeSc
       const uint32_t pc = machine_code_[i].pc;
       if (pc == kNone) continue;
       const InstructionClass kind = code_[pc].kind;
-      const bool weighs = machine_code_[i].accesses || separates(kind);
+      const bool multiplies = chip_.costs[static_cast<size_t>(kind)].pipe == Pipe::matrix;
+      const bool weighs = machine_code_[i].accesses || multiplies || separates(kind);
       votes[pieces.piece(pc)][range] += weighs ? kWeightOfAccess : kind == InstructionClass::free ? kWeightOfFree : 1;
     }
   }

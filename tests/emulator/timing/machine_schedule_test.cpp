@@ -180,5 +180,23 @@ TEST_F(MachineScheduleTest, APieceBelongsToTheBlockThatHasMostOfIt) {
   EXPECT_EQ(cycles_of(*schedule.block_of(after)), 6);
 }
 
+TEST_F(MachineScheduleTest, APieceBelongsToItsProductsRatherThanToTheBranchBehindThem) {
+  const uint32_t skip = ptx(InstructionClass::control, true);
+  const uint32_t products = ptx(InstructionClass::warp_matrix, true);
+  const uint32_t branch = ptx(InstructionClass::control);
+  MachineInstruction& forth = machine(skip, InstructionClass::control, 5);
+  forth.branches = true;
+  forth.target = 4;  // so a block begins there, between the products and their branch
+  for (int i = 0; i < 3; ++i) machine(products, InstructionClass::warp_matrix, 1);
+  MachineInstruction& back = machine(branch, InstructionClass::control, 5);
+  back.branches = true;
+  back.target = 1;
+  const CodeSchedule pieces(code, chip);
+  const MachineSchedule schedule(code, machine_code, pieces, chip);
+  const auto matrix = static_cast<size_t>(Pipe::matrix);
+  EXPECT_EQ(schedule.block_of(products)->sum[0].code.pipes[matrix],
+            3 * chip.costs[static_cast<size_t>(InstructionClass::warp_matrix)].interval);
+}
+
 }  // namespace
 }  // namespace stagecraft::emulator::timing
