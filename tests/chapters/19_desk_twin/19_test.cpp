@@ -16,8 +16,11 @@
 #include "harness/random.hpp"
 #include "harness/reference_product.hpp"
 #include "launches.hpp"
+#include "register_sums_test.hpp"
 
 using namespace stagecraft::harness;
+using stagecraft::chapters::known_bias;
+using stagecraft::chapters::known_sum;
 
 namespace {
 
@@ -130,56 +133,15 @@ TEST_F(Chapter19, Todo2AWarpAddsAProductToItsSums) {
 
 // ---- The writer -----------------------------------------------------------------------------------------------------
 
-float known_sum(int row, int column) { return static_cast<float>((row + 3 * column) % 251); }
-float known_bias(int column) { return static_cast<float>(column % 5); }
-
-/// What the known numbers are, if a usual mistake makes just these.
-std::string misplaced(const std::vector<Bf16>& got, int m, int n) {
-  const auto is = [&](auto element) {
-    for (int i = 0; i < m * n; ++i) {
-      if (!(static_cast<float>(got[i]) == element(i / n, i % n))) return false;
-    }
-    return true;
-  };
-  if (is(known_sum)) return ": these are the sums alone. Are the operations applied?";
-  if (is([](int row, int column) { return known_sum(row ^ 8, column) + known_bias(column); })) {
-    return ": rows have changed places with those eight below. Which of a lane's sums are in which?";
-  }
-  if (is([](int row, int column) {
-        const int from_row = (row & ~8) | (column & 8), from_column = (column & ~8) | (row & 8);
-        return known_sum(from_row, from_column) + known_bias(from_column);
-      })) {
-    return ": of each 16 x 16, the matrices at the top right and the bottom left have changed places. Which lanes give "
-           "the addresses of the second matrix?";
-  }
-  if (is([](int row, int column) { return known_sum(row, column ^ 1) + known_bias(column); })) {
-    return ": neighbouring columns have changed places";
-  }
-  if (is([](int row, int column) {  // a line of a slice is 128 bytes, eight chunks of eight columns
-        const int from = column / 64 * 64 + (column / 8 % 8 ^ row % 8) * 8 + column % 8;
-        return known_sum(row, from) + known_bias(from);
-      })) {
-    return ": chunks of 16 bytes have changed places. Does each go where the swizzle has it?";
-  }
-  return "";
-}
-
-/// What the answer's writer makes of known sums.
 void expect_known(int m, int n, int tiles) {
-  std::vector<float> bias(n);
-  for (int column = 0; column < n; ++column) bias[column] = known_bias(column);
-  const DeviceBuffer<float> there_bias(bias, "the bias");
-  DeviceBuffer<Bf16> d(size_t(m) * n, "D");
-  d.poison();
-  launch_write_known(d.data(), there_bias.data(), m, n, tiles);
-  finish_kernel("write_known");
-  const std::vector<Bf16> got = d.to_host();
-  for (int row = 0; row < m; ++row) {
-    for (int column = 0; column < n; ++column) {
-      ASSERT_EQ(static_cast<float>(got[row * n + column]), known_sum(row, column) + known_bias(column))
-          << "D[" << row << "][" << column << "] of " << m << " x " << n << misplaced(got, m, n);
-    }
-  }
+  stagecraft::chapters::expect_known(
+      launch_write_known, m, n, tiles,
+      {{"of each 16 x 16, the matrices at the top right and the bottom left have changed places. Which lanes give the "
+        "addresses of the second matrix?",
+        [](int row, int column) {
+          const int from = (column & ~8) | (row & 8);
+          return known_sum((row & ~8) | (column & 8), from) + known_bias(from);
+        }}});
 }
 
 TEST_F(Chapter19, Todo3SumsLeaveTheirRegisters) { expect_known(128, 128, 1); }
@@ -191,35 +153,13 @@ TEST_F(Chapter19, Todo3TheEdgesOfD) {
 
 // ---- The kernel -----------------------------------------------------------------------------------------------------
 
-/// Fresh random operands through the answer's kernel; every element must be right.
 void expect_product(Schedule schedule, int m, int n, int k, uint32_t blocks) {
-  const uint64_t seed = std::random_device{}();
-  const std::vector<Bf16> a = random_values<Bf16>(size_t(m) * k, seed), b = random_values<Bf16>(size_t(n) * k, ~seed);
-  const std::vector<float> bias = random_values<float>(n, seed + 1);
-  const DeviceBuffer<Bf16> there_a(a, "A"), there_b(b, "B");
-  const DeviceBuffer<float> there_bias(bias, "the bias");
-  DeviceBuffer<Bf16> there_d(size_t(m) * n, "D");
-  there_d.poison();
-  launch_gemm(schedule, there_a.data(), there_b.data(), there_bias.data(), there_d.data(), m, n, k, blocks);
-  finish_kernel("gemm");
-  const std::vector<Bf16> d = there_d.to_host();
-  const std::vector<double> product = reference_product<Bf16>(a, b, m, n, k);
-  std::vector<double> reference = product;
-  for (size_t i = 0; i < reference.size(); ++i) reference[i] += bias[i % n];
-  const ProductTolerance tolerance{.k = static_cast<size_t>(k)};
-  const Comparison found = compare<Bf16>(d, reference, tolerance);
-  if (found.wrong == 0) return;
-  const float worst = static_cast<float>(d[found.worst]);
-  ProductShape shape{m, n, k, 128, 128, 64};
-  shape.result = 'D';
-  const auto add_bias = [&](const Guess& sum, int row, int column) { return sum(row, column) + bias[column]; };
-  FAIL() << "D of " << m << " x " << n << " x " << k << " on "
-         << (schedule == Schedule::launch_control ? "the blocks that launch control keeps"
-                                                  : std::to_string(blocks) + " block(s)")
-         << ", seed " << seed << ": " << found.wrong << " of " << d.size() << " elements are wrong"
-         << likely_mistake<Bf16, Bf16>(d, product, a, b, shape, tolerance, add_bias) << "\nfor example D["
-         << found.worst / n << "][" << found.worst % n << "] = " << worst << ", which should be "
-         << reference[found.worst];
+  stagecraft::chapters::expect_product({m, n, k, 128, 128, 64},
+                                       schedule == Schedule::launch_control ? "the blocks that launch control keeps"
+                                                                            : std::to_string(blocks) + " block(s)",
+                                       [&](const Bf16* a, const Bf16* b, const float* bias, Bf16* d) {
+                                         launch_gemm(schedule, a, b, bias, d, m, n, k, blocks);
+                                       });
 }
 
 TEST_F(Chapter19, Todo4To7ATileInOneStepOfK) { expect_product(Schedule::before_launch, 128, 128, 64, 1); }
