@@ -62,7 +62,8 @@ class RegisterWriter {
         auto operations = epilogue.slice(slice);
 #pragma unroll
         for (int i = 0; i < columns / 4; ++i) {  // two sums side by side: in one row, and then eight rows below
-          // TODO 2: in which row and column of the slice are the two? Apply the operations, round, and write them.
+          // TODO 2: in which row and column of the slice are the two? Apply the operations to them and to what
+          // `place_of` says, round, and write them.
         }
         store(to, slice, operations);
       }
@@ -79,21 +80,6 @@ class RegisterWriter {
   }
 
  private:
-  /// Where two values of the calling thread are.
-  __device__ __forceinline__ static RowPlace place_of(const TilePlace& tile, const SlicePlace& slice, int row,
-                                                      int column) {
-    const int left = slice.row + row < tile.row_end ? tile.column_end - slice.column - column : 0;
-    return {.row = slice.row + row,
-            .column = slice.column + column,
-            .batch = tile.batch,
-            .valid = left < 0   ? 0
-                     : left < 2 ? left
-                                : 2,
-            .slice_row = row,
-            .slice_column = column,
-            .group = tile.group};
-  }
-
   /// Waits until TMA has read the slice that was in the next buffer.
   __device__ __forceinline__ void wait_for_buffer() const {
     if (is_storing_) wait_until_stores_are_read<NumBuffers - 1>();

@@ -55,7 +55,7 @@ class RegisterWriter {
     for (int i = 0; i < Sums::rows / 16; ++i) {
 #pragma unroll
       for (int j = 0; j < Sums::columns / 16; ++j) {  // 16 x 16 of the slice: four matrices of 8 x 8
-        // TODO 3: four pairs of values, and their places: apply the operations, round, and store the four
+        // TODO 3: four pairs of values, and their places (`place_of`): apply the operations, round, and store the four
         // matrices. The address of which row does each lane pass?
       }
     }
@@ -72,21 +72,6 @@ class RegisterWriter {
   }
 
  private:
-  /// Where two values of the calling lane are.
-  __device__ __forceinline__ static RowPlace place_of(const TilePlace& tile, const SlicePlace& slice, int row,
-                                                      int column) {
-    const int left = slice.row + row < tile.row_end ? tile.column_end - slice.column - column : 0;
-    return {.row = slice.row + row,
-            .column = slice.column + column,
-            .batch = tile.batch,
-            .valid = left < 0   ? 0
-                     : left < 2 ? left
-                                : 2,
-            .slice_row = row,
-            .slice_column = column,
-            .group = tile.group};
-  }
-
   //! [store]
   /// Hands a slice that all lanes have written to TMA.
   template <typename SliceOperations>

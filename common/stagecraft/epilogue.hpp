@@ -61,6 +61,20 @@ struct RowPlace {
 };
 //! [row place]
 
+/// Where two values of the calling thread are, side by side, of which the first is at (row, column) of a slice.
+__device__ __forceinline__ RowPlace place_of(const TilePlace& tile, const SlicePlace& slice, int row, int column) {
+  const int left = slice.row + row < tile.row_end ? tile.column_end - slice.column - column : 0;
+  return {.row = slice.row + row,
+          .column = slice.column + column,
+          .batch = tile.batch,
+          .valid = left < 0   ? 0
+                   : left < 2 ? left
+                              : 2,
+          .slice_row = row,
+          .slice_column = column,
+          .group = tile.group};
+}
+
 namespace detail {
 
 template <typename Operation>

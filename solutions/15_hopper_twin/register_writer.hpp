@@ -82,21 +82,6 @@ class RegisterWriter {
   }
 
  private:
-  /// Where two values of the calling thread are.
-  __device__ __forceinline__ static RowPlace place_of(const TilePlace& tile, const SlicePlace& slice, int row,
-                                                      int column) {
-    const int left = slice.row + row < tile.row_end ? tile.column_end - slice.column - column : 0;
-    return {.row = slice.row + row,
-            .column = slice.column + column,
-            .batch = tile.batch,
-            .valid = left < 0   ? 0
-                     : left < 2 ? left
-                                : 2,
-            .slice_row = row,
-            .slice_column = column,
-            .group = tile.group};
-  }
-
   /// Waits until TMA has read the slice that was in the next buffer.
   __device__ __forceinline__ void wait_for_buffer() const {
     if (is_storing_) wait_until_stores_are_read<NumBuffers - 1>();

@@ -81,21 +81,6 @@ class RegisterWriter {
   }
 
  private:
-  /// Where two values of the calling lane are.
-  __device__ __forceinline__ static RowPlace place_of(const TilePlace& tile, const SlicePlace& slice, int row,
-                                                      int column) {
-    const int left = slice.row + row < tile.row_end ? tile.column_end - slice.column - column : 0;
-    return {.row = slice.row + row,
-            .column = slice.column + column,
-            .batch = tile.batch,
-            .valid = left < 0   ? 0
-                     : left < 2 ? left
-                                : 2,
-            .slice_row = row,
-            .slice_column = column,
-            .group = tile.group};
-  }
-
   //! [store]
   /// Hands a slice that all lanes have written to TMA.
   template <typename SliceOperations>
