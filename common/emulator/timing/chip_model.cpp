@@ -1,6 +1,7 @@
 #include "emulator/timing/chip_model.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace stagecraft::emulator::timing {
 namespace {
@@ -359,21 +360,37 @@ ChipModel make_rtx5090() {
   return chip;
 }
 
+struct ModelledChip {
+  const machine::Architecture& chip;
+  ChipModel model;
+};
+
+const std::array<ModelledChip, 3>& modelled_chips() {
+  static const std::array<ModelledChip, 3> chips{
+      {{machine::h200(), make_h200()}, {machine::b200(), make_b200()}, {machine::rtx5090(), make_rtx5090()}}};
+  return chips;
+}
+
 }  // namespace
 
 const ChipModel* find_chip_model(std::string_view name) {
-  static const ChipModel h200 = make_h200(), b200 = make_b200(), rtx5090 = make_rtx5090();
-  for (const ChipModel* const chip : {&h200, &b200, &rtx5090}) {
-    if (name == chip->name) return chip;
+  for (const ModelledChip& each : modelled_chips()) {
+    if (name == each.model.name) return &each.model;
   }
   return nullptr;
 }
 
 const ChipModel* find_chip_model(const machine::Architecture& architecture) {
-  if (architecture.target == machine::h200().target) return find_chip_model("H200");
-  if (architecture.target == machine::b200().target) return find_chip_model("B200");
-  if (architecture.target == machine::rtx5090().target) return find_chip_model("RTX 5090");
+  for (const ModelledChip& each : modelled_chips()) {
+    if (architecture.target == each.chip.target) return &each.model;
+  }
   return nullptr;
+}
+
+std::vector<std::string> chip_model_names() {
+  std::vector<std::string> names;
+  for (const ModelledChip& each : modelled_chips()) names.emplace_back(each.model.name);
+  return names;
 }
 
 double clock_of(const ClockCurve& curve, double tensor_busy, double l2_busy) {

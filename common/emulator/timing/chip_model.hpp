@@ -140,10 +140,12 @@ struct ChipModel {
   }
 };
 
-/// The model of a chip, "H200", "B200" or "RTX 5090"; null for another name.
+/// The model of a chip, of one of `chip_model_names()`; null for another name.
 const ChipModel* find_chip_model(std::string_view name);
 /// That of an emulated chip; null where nothing was measured or published to make one from.
 const ChipModel* find_chip_model(const machine::Architecture& architecture);
+/// `"H200"` and the others.
+std::vector<std::string> chip_model_names();
 
 /// The clock in MHz under this load: parts of the time that the tensor cores and L2 are busy.
 double clock_of(const ClockCurve& curve, double tensor_busy, double l2_busy);

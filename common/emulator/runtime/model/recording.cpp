@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "emulator/checks/reporting/report.hpp"
 #include "emulator/runtime/model/report_file.hpp"
 #include "emulator/settings/table.hpp"
 #include "emulator/timing/replay.hpp"
@@ -39,9 +42,10 @@ void Recording::tell_time(Reporter& reporter, const machine::Architecture& archi
   const timing::ChipModel* chip = timing::find_chip_model(architecture);
   timing::LaunchTrace trace = launch_.take();
   if (chip == nullptr) {
-    const std::string text =
-        fmt::format("not modelled: there is no model of time for the {}, only for the H200, the B200 and the RTX 5090",
-                    architecture.name);
+    std::vector<std::string> modelled = timing::chip_model_names();
+    for (std::string& name : modelled) name.insert(0, "the ");
+    const std::string text = fmt::format("not modelled: there is no model of time for the {}, only for {}",
+                                         architecture.name, checks::join(modelled));
     return reporter.tell(fmt::format("stagecraft: {}\n{}\n", kernel.display_name, text),
                          {{"kind", "timing"}, {"kernel", kernel.display_name}, {"text", text}});
   }
