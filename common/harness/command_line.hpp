@@ -24,6 +24,9 @@ inline size_t edits_between(const std::string& from, const std::string& to) {
   return row.back();
 }
 
+/// For CLI::Option::check: an empty value, as of a variable of the shell that is not set, is not the default.
+inline std::string refuse_empty(const std::string& value) { return value.empty() ? "the value is empty" : ""; }
+
 /// One line, for CLI::App::failure_message: "gemm: there is no option --bata; did you mean --beta?".
 inline std::string failure_in_a_line(const CLI::App* app, const CLI::Error& error) {
   const std::string name = app->get_name(), advice = " " + name + " --help lists the options\n";

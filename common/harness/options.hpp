@@ -1,13 +1,27 @@
 // Numbers on the command line, and what is wrong with them in words.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <vector>
 
 namespace stagecraft::harness {
+
+/// The parts of a list with commas: "5," has two, the second of which is empty. An empty text has none.
+inline std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; !text.empty() && begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
 
 /// Reads a whole number from `minimum` to `maximum`.
 /// @param name  how the reader knows it: "M" or "--seed".

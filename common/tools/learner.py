@@ -60,6 +60,7 @@ class Chapter:
         self.lesson = f"chapters/{self.name}/README.md"
         self.answers = build / "answers"
         self.record = build / "progress" / f"{self.name}.json"
+        self.unwritten = {}   # of the record: what could not be written, and ends with this process
 
     def files(self) -> list:
         return sorted(path for path in self.folder.iterdir() if is_source(path) and path.is_file())
@@ -83,17 +84,20 @@ class Chapter:
         try:
             record = json.loads(self.record.read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            return {}
-        return record if isinstance(record, dict) else {}
+            record = {}
+        return {**(record if isinstance(record, dict) else {}), **self.unwritten}
 
     def write_record(self, **changes) -> None:
         """Where it cannot be written, says so: what the learner asked for is done all the same."""
-        text = json.dumps({**self.read_record(), **changes})
+        record = {**self.read_record(), **changes}
         try:
             self.record.parent.mkdir(parents=True, exist_ok=True)
-            build_folder.replace(self.record, text)
+            build_folder.replace(self.record, json.dumps(record))
+            self.unwritten = {}
         except OSError as error:
-            guarded.say(f"this is not remembered: {guarded.sentence(error)}")
+            if not self.unwritten:
+                guarded.say(f"this is not remembered: {guarded.sentence(error)}")
+            self.unwritten |= changes
 
     def result(self):
         """The name of the first test that failed, "" where none did; None where the files have changed since."""
@@ -247,7 +251,9 @@ def give_hint(course: Course, chapter: Chapter) -> int:
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text).strip()
     place = about.index(new[0]) + 1
     print(f"Chapter {chapter.number}, {subject}, hint {place} of {len(about)}: {title}\n\n{text}\n")
-    if len(new) > 1:
+    if chapter.unwritten and len(about) > 1:   # the next call shows this one again
+        print(f"{chapter.lesson} has the others, folded away.")
+    elif len(new) > 1:
         print(f"./stagecraft hint {chapter.number} shows the next one.")
     else:
         print(f"That was the last one. \"What goes wrong\" in {chapter.lesson} lists the common mistakes and their reports.")

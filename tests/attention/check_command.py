@@ -20,6 +20,8 @@ MISTAKES = {
     "--window 128": '--window = "128" is not two numbers of keys',
     "--lengths 5": '--lengths = "5" is not queries:keys of each sequence',
     "--page-size 48": "attention: --page-size = 48. Legal are 16, 32, 64 and multiples of 128",
+    "--lengths 5:7,": '--lengths = "5:7," is not queries:keys of each sequence',
+    "--keys ''": "attention: --keys: the value is empty; attention --help lists the options",
     "--scale -1": "attention: --scale = -1.000000 must be positive and finite",
     "--scale 0": "attention: --scale = 0 makes all logits 0. It must be positive.",
     "--scale 1e-35": "attention: --scale = 1e-35 is too small. Legal are 2^-100 to 2^100",

@@ -96,14 +96,17 @@ class CommandTest(TemporaryFolderTest):
 
     def test_a_mistyped_option_is_corrected_before_anything_is_made(self):
         nowhere = self.folder / "build"
+        lists = {"bench": "bench --help", "tune": "tune --help"}
         for words, meant in {"test --thorogh": "--thorough", "timeline 00 --opne": "--open", "reset 03 --ys": "--yes",
                              "docs --srve": "--serve", "playground --server=1": "--serve", "hint --all": "", "watch 03 --x": "",
-                             "progress -v": "", "explain --lst": "", "standalone 10 one_warp --out": "", "doctor --x": ""}.items():
+                             "progress -v": "", "explain --lst": "", "standalone 10 one_warp --out": "", "doctor --x": "",
+                             "bench --emulated --bogus": "", "bench --emulated --shape": "--shapes", "tune --json": ""}.items():
             done = stagecraft(*words.split(), STAGECRAFT_BUILD=nowhere)
             command, *_, option = words.partition("=")[0].split()
             advice = f"did you mean {meant}? " if meant else ""
             self.assertEqual((done.returncode, done.stdout), (2, ""))
-            self.assertEqual(done.stderr, f"stagecraft: {command} has no option {option}; {advice}./stagecraft help lists those it has\n")
+            self.assertEqual(done.stderr, f"stagecraft: {command} has no option {option}; {advice}"
+                             f"./stagecraft {lists.get(command, 'help')} lists those it has\n")
         self.assertFalse(nowhere.exists())
 
     def test_what_is_missing_or_too_much_is_one_sentence(self):
@@ -499,12 +502,18 @@ class CommandTest(TemporaryFolderTest):
 
     def test_what_cannot_be_printed_is_no_success(self):
         self.skip_unless_set_up_by_the_command()
-        for command in (["gemm", "--help"], ["run", "--help"], ["explain"], ["help"], ["standalone"], ["progress"], []):
+        for command in (["gemm", "--help"], ["run", "--help"], ["explain"], ["help"], ["doctor"], ["standalone"], ["progress"], []):
             with open("/dev/full", "w", encoding="utf-8") as full:
                 done = subprocess.run([ROOT / "stagecraft", *command], stdout=full, stderr=subprocess.PIPE, text=True, check=False,
                                       env={**os.environ, **self.settings})
             self.assertEqual(done.returncode, 1, command)
-            self.assertRegex(done.stderr, r"(^|\n)[^\n]*No space left on device\n$", command)
+            self.assertRegex(done.stderr, r"(^|\n)(stagecraft|gemm): [^\n]*No space left on device\n$", command)
+
+    def test_an_output_that_is_closed_is_no_success(self):
+        for command in ("help", "doctor"):
+            done = subprocess.run(["bash", "-c", 'exec "$0" "$1" >&-', ROOT / "stagecraft", command], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (1, "stagecraft: the output cannot be written: Bad file descriptor\n"))
 
     def test_gemm_refuses_a_pitch_that_is_no_multiple_of_8(self):
         self.skip_unless_set_up_by_the_command()

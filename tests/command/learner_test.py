@@ -307,6 +307,15 @@ class HintTest(LearnerTest):
         self.assertIn("That was the last one.", second)
         self.assertIn("hint 1 of 2", self.hint())
 
+    def test_where_nothing_is_remembered_the_lesson_has_the_other_hints(self):
+        self.build.mkdir(exist_ok=True)
+        (self.build / "progress").write_text("", encoding="utf-8")   # a file, in which no record can be
+        for _ in range(2):
+            said = self.hint("00")
+            self.assertIn("hint 1 of 2", said)
+            self.assertIn("chapters/00_first/README.md has the others", said)
+            self.assertNotIn("shows the next one", said)
+
     def test_another_todo_has_other_hints(self):
         self.hint()
         self.edit(EXERCISE.replace("  // TODO 1: begin.\n  // TODO 2: go on.\n", ""))

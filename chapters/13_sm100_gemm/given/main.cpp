@@ -11,7 +11,6 @@
 #include <new>
 #include <numeric>
 #include <optional>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -131,9 +130,8 @@ float parse_real(const char* name, const std::string& text) {
 
 /// "5,0,130,7": contiguous groups are all of M, masked ones have M rows each, of which so many count.
 void parse_groups(const Options& options, GemmCase& run) {
-  std::stringstream text(options.groups);
   std::vector<int> rows;
-  for (std::string number; std::getline(text, number, ',');) {
+  for (const std::string& number : harness::split(options.groups)) {
     rows.push_back(static_cast<int>(parse_number("--groups", number, 0, kLargestGemmExtent)));
   }
   if (rows.empty()) return;
@@ -349,7 +347,7 @@ int main(int argc, char** argv) {
       "random matrices, where A is M x K, B is N x K, C and D are M x N, and checks every element.",
       "gemm"};
   const auto text = [&](const char* name, std::string& value, const char* type, const char* what) {
-    app.add_option(name, value, what)->type_name(type)->capture_default_str();
+    app.add_option(name, value, what)->type_name(type)->capture_default_str()->check(harness::refuse_empty);
   };
   text("--type", options.type, "TYPE",
        "of A and B: bf16, f16, tf32, e4m3, e5m2; mxfp8, mxfp4, nvfp4; fp8-blockwise: e4m3 with f32 scales for 1x128 "

@@ -11,7 +11,6 @@
 #include <iostream>
 #include <new>
 #include <numeric>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -62,8 +61,7 @@ int parse_int(const char* name, const std::string& text, uint64_t least, uint64_
 
 /// "5:70,0:12": queries and keys of each sequence.
 void parse_lengths(const std::string& text, harness::AttentionBatch& batch) {
-  std::stringstream pairs(text);
-  for (std::string pair; std::getline(pairs, pair, ',');) {
+  for (const std::string& pair : harness::split(text)) {
     const size_t colon = pair.find(':');
     if (colon == std::string::npos) {
       throw std::invalid_argument("--lengths = \"" + text +
@@ -199,7 +197,7 @@ int main(int argc, char** argv) {
       "emulated GPU.",
       "attention"};
   const auto text = [&](const char* name, std::string& value, const char* type, const char* what) {
-    app.add_option(name, value, what)->type_name(type)->capture_default_str();
+    app.add_option(name, value, what)->type_name(type)->capture_default_str()->check(harness::refuse_empty);
   };
   text("--type", options.type, "TYPE", "of Q, K and V: bf16, f16, e4m3; the output is the same, or bf16 for e4m3");
   text("--queries", options.queries, "NUMBER", "of a sequence");

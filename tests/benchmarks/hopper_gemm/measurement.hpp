@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <memory>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -23,6 +22,7 @@
 #include "gpu_state.hpp"
 #include "harness/cuda_error.hpp"
 #include "harness/device_buffer.hpp"
+#include "harness/options.hpp"
 
 namespace stagecraft {
 
@@ -156,13 +156,7 @@ inline std::vector<std::unique_ptr<MatrixSet>> make_sets(const Shape& shape, int
 // ---- What was asked for, and where
 // -----------------------------------------------------------------------------------
 
-/// The parts of a list with commas.
-inline std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts;
-  std::stringstream stream(text);
-  for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
-  return parts;
-}
+using harness::split;
 
 /// The number that an option was given. Throws std::invalid_argument for what is none, or below `least`.
 inline int parse_number(const std::string& option, const std::string& value, int least) {
