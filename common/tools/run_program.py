@@ -78,6 +78,8 @@ def read_options(command: str, arguments: list, table: list) -> tuple:
             if not setting.alone and not rest:
                 fail(f"{command} {option} needs a value: {setting.syntax()}; ./stagecraft run --help says which are legal")
             value = setting.alone or rest.pop(0)
+        if not value:   # as of a variable of the shell that is not set
+            fail(f"{option} is empty; ./stagecraft run --help says which values are legal")
         if setting.joined_by and setting.variable in variables:
             value = variables[setting.variable] + setting.joined_by + value
         variables[setting.variable] = value

@@ -107,6 +107,8 @@ def main() -> int:
     parser.add_argument("-o", dest="file", type=pathlib.Path, metavar="FILE", help="write it to this file")
     arguments = parser.parse_args()
     if arguments.chapter is None:
+        if arguments.file is not None:
+            parser.error("which kernel is to be written? ./stagecraft standalone lists all")
         print("\n".join(listing(*item) for item in chapters().items()))
         return 0
     chapter = chapters().get(arguments.chapter)

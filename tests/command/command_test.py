@@ -111,8 +111,12 @@ class CommandTest(TemporaryFolderTest):
 
     def test_what_is_missing_or_too_much_is_one_sentence(self):
         for words, said in {"reset": "reset: the following arguments are required: chapter", "hint 03 04": "hint: unrecogni.ed arguments: 04",
-                            "timeline": "timeline: the following arguments are required: chapter"}.items():
-            done = stagecraft(*words.split())
+                            "timeline": "timeline: the following arguments are required: chapter",
+                            "timeline 00 01": "timeline takes one chapter, but was given: 00 01",
+                            "run --device= true": "--device is empty; ./stagecraft run --help says which values are legal",
+                            "time --limit-cycles= true": "--limit-cycles is empty; ./stagecraft run --help says .*",
+                            "standalone -o x": "standalone: which kernel is to be written\\? ./stagecraft standalone lists all"}.items():
+            done = stagecraft(*words.split(), STAGECRAFT_BUILD=self.folder / "build")
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertRegex(done.stderr, rf"\Astagecraft: {said}\n\Z")
 

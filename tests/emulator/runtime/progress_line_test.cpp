@@ -225,6 +225,27 @@ TEST(ProgressLineTest, IsThereWhileALaunchRunsAndGoneBeforeItsReport) {
   }
 }
 
+/// A program whose PTX is so long that a line says that it is read, twice.
+TEST(ProgressLineTest, DISABLED_ReadsLongPtx) {
+  const std::string ptx = ".visible .entry kernel() { ret; }\n" + std::string(9'000'000, '\n');
+  launch(ptx.c_str());
+  launch(ptx.c_str());
+}
+
+TEST(ProgressLineTest, OneSaysThatLongPtxIsRead) {
+  const std::string said = "stagecraft: reading 9 MB of PTX, which takes a while\n";
+  TerminalProcess shown([] { start_again("*DISABLED_ReadsLongPtx"); });
+  TerminalProcess refused([] {
+    setenv("STAGECRAFT_PROGRESS", "none", 1);
+    start_again("*DISABLED_ReadsLongPtx");
+  });
+  const std::string screen = shown.final_screen();
+  EXPECT_THAT(screen, HasSubstr(said));
+  EXPECT_EQ(screen.find(said), screen.rfind(said));
+  EXPECT_THAT(screen, HasSubstr("1 test from ProgressLineTest"));
+  EXPECT_THAT(refused.final_screen(), testing::Not(HasSubstr("of PTX")));
+}
+
 TEST(ProgressLineTest, DISABLED_Prints) {
   int* flag = nullptr;
   cudaMallocManaged(reinterpret_cast<void**>(&flag), sizeof *flag);

@@ -18,6 +18,8 @@
 #include "emulator/ptx/linker.hpp"
 #include "emulator/ptx/parser.hpp"
 #include "emulator/runtime/model/code_images.hpp"
+#include "emulator/runtime/model/progress_line.hpp"
+#include "emulator/runtime/model/state.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {
@@ -172,6 +174,9 @@ std::vector<std::vector<fatbin::Target>> Module::registered_targets() const {
 
 void Module::load_image(const machine::Architecture& architecture, bool with_machine_code) {
   Image image = wrapper_ != nullptr ? image_of_wrapper(wrapper_, architecture) : image_of_data(image_, architecture);
+  uint64_t bytes = 0;
+  for (const PtxText& input : image.texts) bytes += input.text.size();
+  if (State::instance().settings().progress) tell_reading(bytes);
   std::vector<ptx::LinkUnit> units;
   for (PtxText& input : image.texts) {
     units.push_back({std::move(input.name), ptx::parse(input.text)});

@@ -15,6 +15,8 @@ constexpr std::chrono::milliseconds kBetweenLines{500};
 /// Blocks that have ended, for each one that runs, before the rest of the time is estimated.
 constexpr uint64_t kDoneForEachRunning = 4;
 constexpr size_t kUsualWidth = 80;
+/// Of PTX, which are read and translated in about a second and a half (two cores of an AMD EPYC).
+constexpr uint64_t kSlowBytes = 8'000'000;
 
 /// What a VT100 understands, and every terminal since: one line down, which scrolls the screen at its end and keeps the
 /// column; the cursor's place kept and restored; the line emptied; one line up.
@@ -88,6 +90,12 @@ void ProgressLine::erase() {
   if (!is_shown_) return;
   put(fmt::format("{}{}{}", kDown, kEmpty, kUp));
   is_shown_ = false;
+}
+
+void tell_reading(uint64_t bytes) {
+  static std::atomic<bool> told = false;
+  if (bytes < kSlowBytes || !has_terminal() || told.exchange(true)) return;
+  put(fmt::format("stagecraft: reading {} MB of PTX, which takes a while\n", bytes / 1'000'000));
 }
 
 }  // namespace stagecraft::emulator::runtime

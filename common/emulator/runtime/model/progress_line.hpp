@@ -1,4 +1,4 @@
-// One line on the terminal that says how far a long launch has come.
+// What the terminal shows while something takes long: how far a launch has come, and that PTX is read.
 #pragma once
 
 #include <atomic>
@@ -47,5 +47,9 @@ class ProgressLine : public machine::ProgressWatcher {
   std::mutex mutex_;  ///< of what follows, and of the terminal
   bool is_shown_ = false;
 };
+
+/// Says once in a process, on a terminal as above, that PTX of so many bytes is read, where that takes longer than about
+/// a second. The line stays, because nobody could remove it where Ctrl-C ends the program.
+void tell_reading(uint64_t bytes);
 
 }  // namespace stagecraft::emulator::runtime
