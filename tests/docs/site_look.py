@@ -49,7 +49,9 @@ class LookTests:
 
     def type(self, browser, words):
         browser.evaluate(self.TYPE % json.dumps(words))
-        browser.evaluate("new Promise(done => setTimeout(done, 300))")   # the list is loaded
+        # The list is loaded, however long that takes, and then shown.
+        browser.evaluate("(async () => { for (let i = 0; i < 100 && !document.querySelector('#suggestions a, #found li'); ++i)"
+                         " await new Promise(done => setTimeout(done, 100)); await new Promise(done => setTimeout(done, 300)); })()")
 
     def test_the_search_shows_the_sentence_with_the_word_marked(self):
         self.need_chromium()
