@@ -272,8 +272,8 @@ void ProxyCheck::report_overtaken(const ClusterRecord& cluster, const OvertakenL
   finding.details.emplace_back(
       "a thread waits for a load where it uses the value; on an H200 a copy came before an ldmatrix in this way");
   finding.likely_cause =
-      "every thread that reads must execute fence.proxy.async between its load and the arrival; or arrive after the "
-      "instruction that uses the values";
+      "every thread that reads must execute fence.proxy.async between its load and the arrival; a use of the values "
+      "before the arrival is no remedy, because ptxas may move the arrival before it";
   findings_.add(cluster.cluster(), *identity, std::move(finding));
 }
 

@@ -141,7 +141,8 @@ TEST_F(ProxyTest, FindsAnArrivalThatCanOvertakeALoad) {
     const std::string body = refill(read_and_free);
     expect_one(run(body), "missing proxy fence",
                {"overwrites tile+0x", "may not have read yet", "reads it at " + line_of(body, "[%own+-128]"),
-                "arrives at " + line_of(body, "[bar+8];\nadd"), "fence.proxy.async between its load and the arrival"});
+                "arrives at " + line_of(body, "[bar+8];\nadd"), "fence.proxy.async between its load and the arrival",
+                "is no remedy"});
   };
   const std::string use_later = "add.u32 %r6, %r7, %r5;\n";
   expect_overtaken(kReadStage + kFreeStage + kUseRead);
