@@ -404,6 +404,31 @@ void PartRun::look_at_host(const Warp& warp) const {
                "use less device memory, or a host with more"});
 }
 
+namespace {
+
+/// The register with which an instruction addresses memory, if its function never writes it: "%rd4". Else empty.
+std::string unwritten_address(const Kernel& kernel, uint32_t pc) {
+  if (pc >= kernel.places.size() || kernel.places[pc].function == nullptr) return {};
+  const auto& body = kernel.places[pc].function->body;
+  if (kernel.places[pc].instruction >= body.size()) return {};
+  const auto is_written = [&](ptx::RegisterId reg) {
+    return std::any_of(body.begin(), body.end(), [&](const ptx::Instruction& each) {
+      if (each.operands.empty() || each.operands[0].kind == ptx::OperandKind::address) return false;
+      bool writes = false;
+      ptx::visit_registers(each.operands[0], [&](ptx::RegisterId written) { writes = writes || written == reg; });
+      return writes;
+    });
+  };
+  for (const ptx::Operand& operand : body[kernel.places[pc].instruction].operands) {
+    if (operand.kind != ptx::OperandKind::address || operand.list.empty()) continue;
+    const ptx::Operand& base = operand.list[0];
+    if (base.kind == ptx::OperandKind::reg && !is_written(base.reg)) return base.name;
+  }
+  return {};
+}
+
+}  // namespace
+
 Place PartRun::place_of(const Cluster& cluster, const Fault& fault) const {
   Origin origin = cluster.origin;
   if (cluster.running != nullptr) {
@@ -429,6 +454,15 @@ Place PartRun::place_of(const Cluster& cluster, const Fault& fault) const {
 void PartRun::report(const Fault& fault, const Cluster& cluster) {
   Diagnostic report{fault.name.empty() ? std::string(name_of(fault.kind)) : fault.name, fault.message,
                     place_of(cluster, fault), fault.details, fault.likely_cause};
+  const uint32_t pc = cluster.running != nullptr ? cluster.running->pc : cluster.origin.pc;
+  if (const std::string address = unwritten_address(*grid_.kernel, pc);
+      fault.kind == FaultKind::illegal_address && !address.empty()) {
+    report.details = {fmt::format(
+        "the address is in {}, which no instruction writes: nvcc leaves out a pointer to a variable of another memory "
+        "than the instruction's, as one in __shared__ memory that is passed as a global one",
+        address)};
+    report.likely_cause = "are source and destination swapped?";
+  }
   if (const auto* misuse = dynamic_cast<const BarrierMisuse*>(&fault)) {
     for (Observer* observer : grid_.observers) observer->barrier_misused(*misuse, report);
   }

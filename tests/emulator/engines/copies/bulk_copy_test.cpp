@@ -282,6 +282,8 @@ TEST(BulkCopyTest, StopsWhatTheChipWouldNotDo) {
   fault_of(load + "[tile], [%rd1+4], 16, [bar];\n", FaultKind::misaligned_address, "not a multiple of 16");
   fault_of("mov.u64 %rd9, 0;\n" + load + "[tile], [%rd9], 16, [bar];\n", FaultKind::illegal_address,
            "the pointer is null");
+  fault_of(load + "[tile], [%rd9], 16, [bar];\n", FaultKind::illegal_address,
+           "the address is in %rd9, which no instruction writes");
   fault_of(load + "[tile], [%rd1+4080], 32, [bar];\n", FaultKind::illegal_address, "16 bytes past the end of source");
   fault_of(load + "[tile+32752], [%rd1], 128, [bar];\n", FaultKind::illegal_address,
            "not in the block's shared memory");
