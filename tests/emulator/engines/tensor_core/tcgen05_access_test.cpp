@@ -126,6 +126,8 @@ TEST(Tcgen05AccessTest, TakesEachWarpToItsQuarterOfTheLanes) {
   EXPECT_FAULT(check(whole, 0, 16), "legal lane of the address: 0");
   EXPECT_FAULT(check(half, 0, 8), "legal lanes of the address: 0 and 16");
   EXPECT_FAULT(check(whole, 0, 0, 60), "the block has allocated columns 0 to 63");
+  EXPECT_FAULT(check(whole, 3, 0, 96 + 8), "warp 3's lanes begin at 96: was the lane added without a shift?");
+  EXPECT_FAULT(check(whole, 3, 0, 96 + 8), "lane << 16 | column, here 0x600008");
   EXPECT_FAULT(check(whole, 1, 0, 60), "from address 0x3c (lane 0, column 60): column 64 is not allocated");
   const Tcgen05Fragment split(FragmentShape::s16x32bx2, 8, false, 60);
   EXPECT_FAULT(check(split, 0, 0), "8 columns from address 0x0 (lane 0, column 0; the second half from column 60)");

@@ -52,6 +52,16 @@ uint32_t Tcgen05Fragment::approve(const TensorMemory& memory, const Block& block
                                           : fmt::format("legal lanes of the address: {} and {}", first, first + 16)});
   }
   cell.lane = warp % 4 * kWarpSize + cell.lane % kWarpSize;
+  if (const uint32_t first = warp % 4 * kWarpSize; first != 0 && address >> 16 == 0 && cell.column >= first &&
+                                                   !memory.owns(block, cell.column, 1) &&
+                                                   memory.owns(block, cell.column - first, columns_)) {
+    throw Fault(FaultKind::illegal_address,
+                fmt::format("{}: address 0x{:x} is in column {}, which the block has not allocated", what, address,
+                            cell.column),
+                {fmt::format("column {0} is allocated, and warp {1}'s lanes begin at {2}: was the lane added without a "
+                             "shift? An address is lane << 16 | column, here 0x{3:x}",
+                             cell.column - first, warp, first, first << 16 | (cell.column - first))});
+  }
   memory.require(block, cell, lanes_of(shape_), columns_, what, address);
   if (shape_ == FragmentShape::s16x32bx2) {
     memory.require(block, {cell.lane, cell.column + split_}, lanes_of(shape_), columns_, what, address);
