@@ -191,7 +191,7 @@ std::string UnreadCheck::describe(const Source& source) const {
       source.place == Place::product || source.place == Place::tensor
           ? fmt::format("columns {} to {} of tensor memory", columns.column, columns.column + columns.columns - 1)
           : fmt::format("{} in shared memory", kernel_->name_of_shared_byte(source.offset));
-  return fmt::format("what the {}{} {} to {}{}", what, at_line(*kernel_, source.pc),
+  return fmt::format("nothing reads what the {}{} {} to {}{}", what, at_line(*kernel_, source.pc),
                      source.place == Place::copy ? "brings" : "writes", where,
                      source.overwritten_at == 0
                          ? std::string()

@@ -9,6 +9,7 @@
 #include "emulator/checks/causes/brought_bytes.hpp"
 #include "emulator/checks/ordering/warp_addresses.hpp"
 #include "emulator/checks/ordering/wording.hpp"
+#include "emulator/checks/reporting/report.hpp"
 #include "emulator/state/mbarrier_table.hpp"
 
 namespace stagecraft::emulator::checks {
@@ -140,6 +141,26 @@ void UnwrittenCheck::report_load(const ClusterRecord& cluster, const machine::Me
     }
   }
   findings_.add_suspicion(cluster.cluster(), pc, std::move(*identity), std::move(finding));
+}
+
+void UnwrittenCheck::note_lanes(const ClusterRecord& cluster, const State& state, const machine::MemoryAccess& access) {
+  latest_noted_ = access.pc;
+  std::string& note = noted_[access.pc];
+  if (!note.empty()) return;
+  machine::LaneMask lanes = 0;
+  machine::for_each_lane(access.lanes, [&](uint32_t lane) {
+    if (!is_written(state, access, lane)) lanes |= 1u << lane;
+  });
+  const uint32_t first = access.shared[machine::first_lane(lanes)] & machine::kSharedOffsetMask;
+  note = fmt::format("nothing has written {} in shared memory, which {} of warp {}{} at {}",
+                     cluster.kernel().name_of_shared_byte(first), describe_lanes(lanes), access.fragment->warp->index,
+                     std::popcount(lanes) == 1 ? " reads" : " read", cluster.kernel().describe_source(access.pc));
+}
+
+void UnwrittenCheck::add_results(std::vector<machine::WrittenResult>& results) {
+  for (auto& [pc, note] : noted_) results.push_back({fmt::format("unwritten {}", pc), std::move(note), false});
+  noted_.clear();
+  latest_noted_ = kNone;
 }
 
 void UnwrittenCheck::operation_issued(ClusterRecord& cluster, const IssuedOperation& issued) {

@@ -286,8 +286,7 @@ void tell_unread(Reporter& reporter, const UnreadResults& unread) {
   constexpr size_t kMost = 4;
   if (reporter.diagnosed() != 0 || unread.results.empty()) return;
   std::string text = fmt::format(
-      "stagecraft: the program ends with an error, and no mistake was found. In its last kernel, {}, nothing reads\n",
-      unread.kernel);
+      "stagecraft: the program ends with an error, and no mistake was found. In its last kernel, {}:\n", unread.kernel);
   for (size_t i = 0; i < std::min(kMost, unread.results.size()); ++i) text += fmt::format("  {}\n", unread.results[i]);
   text += "is that meant, or is something else read in its place?\n";
   reporter.tell(text, {{"kind", "unread"}, {"kernel", unread.kernel}, {"results", unread.results}});
@@ -317,9 +316,10 @@ void tell_nan(Reporter& reporter, const CopiedNan& nan, bool global) {
   const std::string message = fmt::format(
       "the program ends with an error, and {} word{} that it has copied from {} {} NaN as floats, the first at byte "
       "{}{}. Fresh memory of the device is NaN here, and mostly zero on a chip: does a kernel read, or leave, what "
-      "nothing has written (0 * NaN is NaN)?{}",
+      "nothing has written (0 * NaN is NaN){}?{}",
       nan.count, nan.count == 1 ? "" : "s", nan.from, nan.count == 1 ? "is" : "are", nan.first,
-      nan.fresh ? ", which nothing has written" : "", global ? "" : " --checks global names the line that reads it");
+      nan.fresh ? ", which nothing has written" : "", nan.fresh ? "" : ", or make a NaN of numbers, as 0 * infinity is",
+      global ? "" : " --checks global names the line that reads it");
   reporter.tell(fmt::format("stagecraft: {}\n", message), {{"kind", "NaN"}, {"message", message}});
 }
 

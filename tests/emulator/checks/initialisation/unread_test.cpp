@@ -17,7 +17,17 @@ TEST_F(UnreadTest, NamesAStoreAndIsNoFinding) {
           "ld.shared.u32 %r1, [%own];\n");
   expect_silence(result);
   ASSERT_EQ(result.unread.size(), 1u);
-  EXPECT_EQ(result.unread.front(), "what the st.shared.u32 at f.cu:2 writes to tile+0x400 in shared memory");
+  EXPECT_EQ(result.unread.front(),
+            "nothing reads what the st.shared.u32 at f.cu:2 writes to tile+0x400 in shared memory");
+}
+
+TEST_F(UnreadTest, NamesLanesThatReadWhatNothingHasWritten) {
+  const auto result =
+      run("setp.lt.u32 %p1, %lane, 30;\n@%p1 st.shared.u32 [%own], %thread;\nld.shared.u32 %r1, [%own];\n", Shape{32});
+  expect_silence(result);
+  ASSERT_EQ(result.unread.size(), 1u);
+  EXPECT_EQ(result.unread.front(),
+            "nothing has written tile+0x78 in shared memory, which lanes 30-31 of warp 0 read at f.cu:3");
 }
 
 TEST_F(UnreadTest, CountsAtomicsAndOtherBlocksAsReaders) {
@@ -50,7 +60,8 @@ TEST_F(UnreadTest, JudgesAnAccumulatorByItsLoads) {
   EXPECT_TRUE(run(product(kLoad), kTwoWarps).unread.empty());
   const auto result = run(product(""), kTwoWarps);
   ASSERT_EQ(result.unread.size(), 1u);
-  EXPECT_NE(result.unread.front().find("what the tcgen05.mma at f.cu:"), std::string::npos) << result.unread.front();
+  EXPECT_NE(result.unread.front().find("nothing reads what the tcgen05.mma at f.cu:"), std::string::npos)
+      << result.unread.front();
   EXPECT_NE(result.unread.front().find("writes to columns 0 to 7 of tensor memory"), std::string::npos);
 }
 
@@ -67,7 +78,8 @@ TEST_F(UnreadTest, AProductThatAddsReadsWhatWasStored) {
   EXPECT_TRUE(run(product(true), kFourWarps).unread.empty());
   const auto result = run(product(false), kFourWarps);
   ASSERT_EQ(result.unread.size(), 1u);
-  EXPECT_NE(result.unread.front().find("what the tcgen05.st at f.cu:"), std::string::npos) << result.unread.front();
+  EXPECT_NE(result.unread.front().find("nothing reads what the tcgen05.st at f.cu:"), std::string::npos)
+      << result.unread.front();
 }
 
 }  // namespace
