@@ -155,6 +155,24 @@ std::string one_speaks_for_several(FindingLog& findings, const ClusterRecord& cl
                         [&](uint32_t warp) { return accesses.has_stored(warp); });
 }
 
+/// The line of the tcgen05.wait that follows a load or a store before its thread arrives anywhere; empty: there is
+/// none.
+std::string wait_that_follows(const ClusterRecord& cluster, const TensorAccess& access, const char* wait) {
+  const machine::Kernel& kernel = cluster.kernel();
+  if (access.pc >= kernel.places.size() || kernel.places[access.pc].function == nullptr) return {};
+  const auto& body = kernel.places[access.pc].function->body;
+  const auto traits = kernel.traits.find(kernel.places[access.pc].function);
+  for (size_t i = kernel.places[access.pc].instruction + size_t{1}; i < body.size(); ++i) {
+    const auto has = [&](const char* modifier) {
+      return std::find(body[i].modifiers.begin(), body[i].modifiers.end(), modifier) != body[i].modifiers.end();
+    };
+    if (has(wait)) return kernel.describe_line(body[i].source);
+    const bool meets = traits != kernel.traits.end() && i < traits->second.size() && traits->second[i].meets_block;
+    if (meets || has("arrive")) break;
+  }
+  return {};
+}
+
 std::string cause_of(FindingLog& findings, const ClusterRecord& cluster, const TensorOrder& accesses,
                      const TensorConflict& conflict) {
   const TensorAccess &before = conflict.before, &now = conflict.now;
@@ -250,6 +268,13 @@ std::string cause_of(FindingLog& findings, const ClusterRecord& cluster, const T
     }
   }
   if (conflict.flaw == TensorFlaw::not_waited) {
+    const std::string wait = wait_that_follows(cluster, before, load ? "wait::ld" : "wait::st");
+    if (before.warp != now.warp && !wait.empty()) {
+      return fmt::format(
+          "the {} has not come to its tcgen05.wait::{} at {} yet, so that nobody knows of its end: does the {} take "
+          "the columns of another tile or warp, or not wait for this warp's arrival?",
+          load ? "load" : "store", load ? "ld" : "st", wait, side_of(cluster, now).what);
+    }
     return load
                ? "tcgen05.wait::ld is missing: the load may still be reading when its instruction has passed; the wait "
                  "must come before the arrival that releases the accumulator"

@@ -194,6 +194,14 @@ TEST_F(TensorOrderTest, FollowsStoresToAnotherWarp) {
              {"tcgen05.wait::st is missing"});
   expect_one(run(with(right, "bar.sync 0;\n" + kAfter + "setp", "bar.sync 0;\nsetp"), kFiveWarps),
              "missing tcgen05 fence", {"after_thread_sync"});
+  // Where the wait follows, and the other warp does not wait for it, it is not the wait that is missing.
+  const std::string apart = with(
+      with(with(right, "MET:\nbar.sync 0;\n", "MET:\n"), "tcgen05.wait::st", "nanosleep.u32 3000;\ntcgen05.wait::st"),
+      "@%p1 bra FREE;\n", "@%p1 bra FREE;\nnanosleep.u32 1000;\n");
+  const std::string text = text_of(run(apart, kFiveWarps));
+  EXPECT_NE(text.find("the store has not come to its tcgen05.wait::st at " + line_of(apart, "tcgen05.wait::st")),
+            std::string::npos)
+      << text;
 }
 
 TEST_F(TensorOrderTest, FindsAMissingFenceBeforeAHandOverAmongThreadsThatMultiply) {
