@@ -272,7 +272,13 @@ std::string WaitCause::barrier_not_waited_for(const ConflictSide& first, const C
     if (wait_of(second, signal.barrier) != nullptr) return {};
   }
   const auto [barrier, last] = last_wait_of(second);
-  return fmt::format("; that is {}, through the {}{}", name(signals.front().barrier), spell_signal(signals.front()),
+  // Where several commits follow, that of the array at which the thread waits: it may have taken another element of it.
+  const std::string array = last == nullptr ? std::string() : variable_of(cluster_, order_.barrier(barrier));
+  const auto sibling = std::find_if(signals.begin(), signals.end(), [&](const Signal& signal) {
+    return variable_of(cluster_, order_.barrier(signal.barrier)) == array;
+  });
+  const Signal& signal = sibling == signals.end() ? signals.front() : *sibling;
+  return fmt::format("; that is {}, through the {}{}", name(signal.barrier), spell_signal(signal),
                      last == nullptr
                          ? std::string()
                          : fmt::format(", while the last wait{} was for {}", line(last->pc), name(barrier)));
