@@ -40,6 +40,34 @@ std::string RaceCause::read_without_wait(const Operation& copy, const PresentAcc
       now.what, copy.what, name(barrier), name(barrier));
 }
 
+std::string RaceCause::told_by_issuer(const Operation& copy, const PresentAccess& now) const {
+  const GroupNotes* notes = order_.groups_of(copy.warp, copy.lane);
+  const bool has_waited = notes != nullptr && copy.time <= notes->ended;
+  std::string cause = fmt::format(
+      "the copy may not have read its source yet: only the thread that issued it can wait for that, with "
+      "cp.async.bulk.wait_group.read{}, and then ",
+      has_waited ? fmt::format(", as lane {} does{}", copy.lane, line(notes->wait_pc)) : std::string());
+  if (copy.warp == now.warp) {
+    return cause + fmt::format("a __syncwarp() must come between that wait and this {}",
+                               now.record.writes() ? "write" : "read");
+  }
+  cause += "tell the others by a barrier";
+  // The last wait for threads: neither for a copy nor for a commit.
+  const WaitNote* last = nullptr;
+  std::string barrier;
+  for (const auto& [index, note] : order_.warp(now.warp).waits) {
+    if (order_.barrier(index).is_for_copies || (note.lanes & now.lanes) == 0) continue;
+    if (note.phases > 0 && order_.commit_of(index, note.phases - 1) != nullptr) continue;
+    if (last != nullptr && note.time < last->time) continue;
+    last = &note;
+    barrier = name(order_.barrier(index));
+  }
+  if (last == nullptr) return cause;
+  return cause + fmt::format("; {} waited last{} for {}{}: does the copy's thread arrive there for these bytes?",
+                             spell_thread(cluster_, now.warp, now.lanes), line(last->pc), barrier,
+                             last->phases == 0 ? ", of which no phase had ended" : "");
+}
+
 std::string RaceCause::freed_by_threads(const Operation& read, const PresentAccess& now) const {
   const ConflictSide side = side_of(now.record);
   const auto [index, last] = waits_.last_wait_of(side);

@@ -57,9 +57,7 @@ std::string RaceCause::after_operation(const PastAccess& before, const Operation
                        "the copy may not have read its source yet: the thread must commit it and wait with "
                        "cp.async.bulk.wait_group.read before the bytes are used again; a wait for N groups leaves "
                        "the youngest N pending")
-                 : fmt::format(
-                       "the copy may not have read its source yet: only the thread that issued it can wait for that, "
-                       "with cp.async.bulk.wait_group.read, and then tell the others by a barrier");
+                 : told_by_issuer(first, now);
     case AsyncCompletion::copy_group:
       return "cp.async has ended for its own thread after its cp.async.wait_group, and for others after a barrier "
              "that follows it";

@@ -57,6 +57,8 @@ class RaceCause {
   /// Why the waits for groups of copies, of the thread that issued this one, do not cover it; empty: it has not waited,
   /// or for all groups before.
   std::string in_groups(const Operation& copy) const;
+  /// For a copy of a bulk group and what another thread does with its source.
+  std::string told_by_issuer(const Operation& copy, const PresentAccess& now) const;
   /// For a store into another block's shared memory and a copy there, where no barrier of the cluster, nor anything
   /// else, lets the storing thread know of the copy; empty: that is not so.
   std::string in_other_block(const PastAccess& thread, const Operation& copy) const;
@@ -76,6 +78,9 @@ class RaceCause {
   /// Where the first thread has arrived, after its access, at a barrier that the second has never waited for; empty:
   /// not.
   std::string in_arrival_not_waited_for(const PastAccess& before, const PresentAccess& now) const;
+  /// Where a third thread waits for that arrival, and may have told the second: why it went on too early; empty: none
+  /// waits there.
+  std::string through_another(const PastAccess& before, const ArrivalNote& after) const;
   /// Where the thread of an access has arrived after it, in the block of the copy's thread, which has never waited
   /// there; empty: not.
   std::string in_arrival_not_heard(const PastAccess& thread, const Operation& copy) const;

@@ -10,6 +10,7 @@
 
 namespace stagecraft::emulator::checks {
 
+using machine::AsyncCompletion;
 using machine::LaneMask;
 
 std::string RaceCause::in_arrivals(const PastAccess& access, uint32_t other_warp, const VectorClock* known,
@@ -95,11 +96,55 @@ std::string RaceCause::in_arrival_not_waited_for(const PastAccess& before, const
   for (const ArrivalNote& note : order_.warp(before.agent).arrivals) {
     if (note.time < before.time || (note.lanes & before.lanes) == 0 || waits.find(note.barrier) != waits.end())
       continue;
+    if (std::string cause = through_another(before, note); !cause.empty()) return cause;
     return fmt::format(
         "the {} is followed by the arrival on {}{}, and the thread that {} has never waited there: it must, before "
         "the {}",
         before.writes() ? "write" : "read", name(order_.barrier(note.barrier)), line(note.pc),
         now.record.writes() ? "writes" : "reads", now.record.writes() ? "write" : "read");
+  }
+  return {};
+}
+
+std::string RaceCause::through_another(const PastAccess& before, const ArrivalNote& after) const {
+  const BarrierOrder& barrier = order_.barrier(after.barrier);
+  const char* const verb = before.writes() ? "write" : "read";
+  // The slot of the copy that brought the bytes, and the thread's last arrival at this array before the access: where
+  // that is the slot's own, and not that of the round before, it came too early.
+  const auto slot_of = [](const std::string& name) { return name.substr(std::min(name.rfind('['), name.size())); };
+  const uint32_t rank = address_ >> machine::kSharedRankShift, offset = address_ & machine::kSharedOffsetMask;
+  std::string slot;
+  if (rank < cluster_.memory.size()) {
+    cluster_.memory[rank].for_each_write(offset, 1, [&](const PastAccess& write, uint32_t) {
+      if (!write.is_asynchronous()) return;
+      const Operation& copy = order_.operation(write.operation());
+      if (copy.completion == AsyncCompletion::mbarrier) slot = slot_of(name(order_.barrier(copy.barrier)));
+    });
+  }
+  const ArrivalNote* early = nullptr;
+  for (const ArrivalNote& note : order_.warp(before.agent).arrivals) {
+    const bool is_before = note.time < before.time && (early == nullptr || early->time <= note.time);
+    const std::string array = variable_of(cluster_, order_.barrier(note.barrier));
+    if (is_before && array == variable_of(cluster_, barrier)) early = &note;
+  }
+  if (early != nullptr && !slot.empty() && slot_of(name(order_.barrier(early->barrier))) == slot) {
+    return fmt::format("the slot is released before this {}, by the arrival on {}{}: arrive after the last use", verb,
+                       name(order_.barrier(early->barrier)), line(early->pc));
+  }
+  const auto warps = static_cast<uint32_t>(cluster_.memory.size()) * order_.warps_per_block();
+  for (uint32_t warp = 0; warp < warps; ++warp) {
+    const auto& waits = order_.warp(warp).waits;
+    const auto wait = waits.find(after.barrier);
+    if (wait == waits.end() || wait->second.phases > after.phase) continue;
+    const Time phases = wait->second.phases;
+    const std::string ended =
+        phases == 0 ? std::string() : barrier.phases.describe_arrivals(phases - 1, cluster_.kernel());
+    return fmt::format(
+        "the {} is followed by the arrival on {}{}, and {} did not wait{} for that{}: is the barrier initialised for "
+        "all that arrive in a round?",
+        verb, name(barrier), line(after.pc), spell_thread(cluster_, warp, wait->second.lanes), line(wait->second.pc),
+        ended.empty() ? std::string()
+                      : fmt::format(", and went on at the end of phase {}, ended by {}", phases - 1, ended));
   }
   return {};
 }

@@ -154,6 +154,29 @@ TEST_F(RaceTest, FindsAMissingWaitGroupBeforeReuse) {
   expect_silence(run(fmt::format(fmt::runtime(store), "cp.async.bulk.wait_group 0;\n")));
 }
 
+TEST_F(RaceTest, SaysWhoHasNotHeardThatAGroupHasBeenRead) {
+  const std::string store =
+      "st.shared.u32 [%own], %thread;\nfence.proxy.async;\nbar.warp.sync 0xffffffff;\n@!%first bra DONE;\n"
+      "cp.async.bulk.global.shared::cta.bulk_group [%out], [tile], 128;\ncp.async.bulk.commit_group;\n"
+      "cp.async.bulk.wait_group.read 0;\nDONE:\n";
+  expect_one(run(store + "st.shared.u32 [%own], %lane;\n", Shape{32}), "race",
+             {"cp.async.bulk.wait_group.read", "a __syncwarp() must come between that wait and this write"});
+  expect_silence(run(store + "bar.warp.sync 0xffffffff;\nst.shared.u32 [%own], %lane;\n", Shape{32}));
+  // The other warp has waited at another barrier, and the copy's thread arrives at the first.
+  const auto two_warps = [&](int awaited) {
+    return run(kInit +
+               "st.shared.u32 [%own], %thread;\nfence.proxy.async;\nbar.sync 0;\n@!%first bra OTHER;\n"
+               "cp.async.bulk.global.shared::cta.bulk_group [%out], [tile], 256;\ncp.async.bulk.commit_group;\n"
+               "cp.async.bulk.wait_group.read 0;\nmbarrier.arrive.shared.b64 _, [bar];\nOTHER:\n"
+               "setp.ne.u32 %p1, %warp, 1;\n@%p1 bra END;\n" +
+               wait(awaited, awaited == 0 ? "0" : "1", "W") + "st.shared.u32 [%own], %lane;\nEND:\n");
+  };
+  expect_silence(two_warps(0));
+  expect_one(
+      two_warps(1), "race",
+      {"warp 1 waited last at f.cu:", "for bar[1], of which no phase had ended: does the copy's thread arrive there"});
+}
+
 TEST_F(RaceTest, TakesTheYoungestGroupsForPending) {
   // Two stores from two places: all stores but one have read, and the first place is written again.
   const std::string body =
