@@ -70,7 +70,7 @@ std::string WaitCause::let_pass_by_unaware(const ConflictSide& first, const Conf
     }
   }
   return fmt::format(
-      "the wait{} for {} was let pass by the arrival{}, before which nobody who arrives there had waited for {}, by "
+      "the wait{} for {} was ended by the arrival{}, before which nobody who arrives there had waited for {}, by "
       "which the {} tells that this {} is over{}: does that side take fewer rounds, or arrive too early?",
       line(last->pc), name(index), line(arrival), signalled, spell_signal(signal), first.what, elsewhere);
 }
@@ -98,7 +98,7 @@ std::string WaitCause::let_pass_by_others(const ConflictSide& first, const Confl
     for (const uint32_t rank : ranks) of += fmt::format("{} {}", of.empty() ? " of block rank" : " and", rank);
   }
   return fmt::format(
-      "the wait{} for {} was let pass by {}{}, {} in all, none of which comes after the end of the first {}: do "
+      "the wait{} for {} was ended by {}{}, {} in all, none of which comes after the end of the first {}: do "
       "others, which know of it, arrive at another block's barrier, or is {} initialised{} for fewer arrivals than one "
       "round brings?",
       line(last->pc), name(index), by, of, arrivals, first.what, name(index), line(barrier.initialised.pc()));
@@ -123,7 +123,7 @@ std::string WaitCause::let_pass_without(const ConflictSide& first, const Conflic
   if (speaker == first.warp || speaker == second.warp || speaker / warps != first.warp / warps) return {};
   if (!does_alike(speaker)) return {};
   return fmt::format(
-      "the wait{} for {} was let pass by the arrival{} of {} alone, which speaks for that warp and for those that it "
+      "the wait{} for {} was ended by the arrival{} of {} alone, which speaks for that warp and for those that it "
       "has waited for, and {} is not one of them: a barrier of all warps that {} there must come before the arrival, "
       "or each of them must arrive and be counted",
       line(last->pc), name(index), line(arrival->pc), spell_thread(cluster_, speaker, arrival->lanes),
@@ -136,7 +136,7 @@ std::string WaitCause::last_wait_let_pass(const ConflictSide& side) const {
   const BarrierOrder& barrier = order_.barrier(index);
   const std::string by = barrier.phases.describe_arrivals(last->phases - 1, cluster_.kernel());
   if (barrier.is_for_copies || by.empty()) return {};
-  return fmt::format("the wait{} for {} was let pass by {}", line(last->pc), name(index), by);
+  return fmt::format("the wait{} for {} was ended by {}", line(last->pc), name(index), by);
 }
 
 std::string WaitCause::passed_between(const ConflictSide& first, const ConflictSide& second) const {
@@ -159,7 +159,7 @@ std::string WaitCause::let_pass_by_own_warp(const ConflictSide& side) const {
   const machine::Block& block = *cluster_.cluster().blocks[side.warp / warps];
   if (barrier.phases.sole_arrival(last->phases - 1, block, side.warp % warps) == nullptr) return {};
   return fmt::format(
-      "the wait{} for {} was let pass by {}, which is of the same warp: those who wait there must not be among those "
+      "the wait{} for {} was ended by {}, which is of the same warp: those who wait there must not be among those "
       "who arrive, or the barrier must count both",
       line(last->pc), name(index), barrier.phases.describe_arrivals(last->phases - 1, cluster_.kernel()));
 }
@@ -202,7 +202,7 @@ std::string WaitCause::ahead_by_arrival_of(const std::vector<std::pair<const mac
   return fmt::format(
       "the wait{0} for {1} passed at once: it is for phase 1, and phase 0, for which others wait there, is still under "
       "way. A parity cannot ask for the phase after the one under way. What held this warp back before, the wait{2} "
-      "for {3}, was let pass by {4}: does that come too early in the round?",
+      "for {3}, was ended by {4}: does that come too early in the round?",
       line(wait.pc), barrier, line(last->pc), name(index),
       order_.barrier(index).phases.describe_arrivals(last->phases - 1, cluster_.kernel()));
 }

@@ -213,7 +213,7 @@ std::string WaitCause::in_phases(const ConflictSide& first, const ConflictSide& 
     const Operation* commit = order_.commit_of(signal.barrier, wait->phases - 1);
     if (commit != nullptr && commit->warp == first.warp && (1u << commit->lane & first.lanes) != 0) {
       return fmt::format(
-          "the wait{} for {} was let pass by the tcgen05.commit{}, which came before this {} and speaks only for what "
+          "the wait{} for {} was ended by the tcgen05.commit{}, which came before this {} and speaks only for what "
           "came before it: commit once, after the last {}; or is the wait for a phase that has ended before?",
           line(wait->pc), name(signal.barrier), line(commit->pc), first.what, first.what);
     }
@@ -378,7 +378,7 @@ std::string WaitCause::before_end_of_threads(const ConflictSide& first, const Co
     const Operation* commit = order_.commit_of(barrier, last->phases - 1);
     if (commit != nullptr && (commit->warp != second.warp || (1u << commit->lane & second.lanes) == 0)) {
       return fmt::format(
-          "the wait{} for {}, before the {}, was let pass by the tcgen05.commit{} of {}: a commit speaks for what its "
+          "the wait{} for {}, before the {}, was ended by the tcgen05.commit{} of {}: a commit speaks for what its "
           "own thread has issued, and this {} is of another",
           line(last->pc), name(barrier), first.what, line(commit->pc),
           spell_thread(cluster_, commit->warp, 1u << commit->lane), second.what);

@@ -44,7 +44,7 @@ class WaitCause {
   /// Where no thread has seen the phase end that shows the end of an operation: which, and who waited for another
   /// barrier of the same array. Empty where some thread has.
   std::string phase_that_nobody_saw(const ConflictSide& first) const;
-  /// Where the last wait of the second's thread was let pass by threads of which none had waited, then, for the barrier
+  /// Where the last wait of the second's thread was ended by threads of which none had waited, then, for the barrier
   /// that shows the end of the first, an operation; empty where one of them may have known.
   std::string let_pass_by_unaware(const ConflictSide& first, const ConflictSide& second) const;
   /// Why the second of two accesses, an operation, was issued before its thread knew that the first, by threads, was
@@ -60,12 +60,12 @@ class WaitCause {
   /// Where the warp `first` has arrived at the cluster's barrier after its access, at that time, and `second` has
   /// passed it since, but the arrival was relaxed; empty: it is not so.
   std::string relaxed_of_cluster(uint32_t first, Time time, uint32_t second, const char* what) const;
-  /// Where the last wait of the second's thread was let pass by one warp, which does there what the first does, and not
+  /// Where the last wait of the second's thread was ended by one warp, which does there what the first does, and not
   /// by the first's; empty: it is not so.
   /// @param does_alike  whether a warp, by its number in the cluster, accesses memory as the first does
   std::string let_pass_without(const ConflictSide& first, const ConflictSide& second,
                                const std::function<bool(uint32_t)>& does_alike) const;
-  /// "the wait at ring.cu:41 for empty[0] was let pass by the arrival at ring.cu:60": a side's last one; empty: it
+  /// "the wait at ring.cu:41 for empty[0] was ended by the arrival at ring.cu:60": a side's last one; empty: it
   /// waited for a copy, or passed at once, or nothing is known of it.
   std::string last_wait_let_pass(const ConflictSide& side) const;
   /// Where the phase that a side's thread waited for last was ended by its own warp alone; empty: it was not.
@@ -119,7 +119,7 @@ class WaitCause {
   std::string passed_before(const ConflictSide& side, const WaitNote& wait) const;
   /// The same as the cause, where other warps wait for the first phase by the very instruction of this wait.
   std::string ahead_of_others(const ConflictSide& side, const WaitNote& wait, const std::string& barrier) const;
-  /// The same where the side's last wait before, which did not pass at once, was let pass by these others.
+  /// The same where the side's last wait before, which did not pass at once, was ended by these others.
   /// @param others  block and warp of each
   std::string ahead_by_arrival_of(const std::vector<std::pair<const machine::Block*, uint32_t>>& others,
                                   const ConflictSide& side, const WaitNote& wait, const std::string& barrier) const;

@@ -140,14 +140,13 @@ std::string copies_bring_too_few(const Sleepers& sleepers, const Group& group) {
   const int64_t brought = barrier.announced - barrier.transaction;
   const auto blocks = static_cast<int64_t>(sleepers.cluster().blocks.size());
   const bool is_of_all = blocks > 1 && brought * blocks == barrier.announced;
-  return fmt::format("{}: do the copies that signal it bring fewer bytes than were announced{}?{}{}",
-                     missing_bytes(sleepers, first), announced_at(kernel, history, barrier.phase),
-                     came.empty() ? std::string() : fmt::format(" They brought {}", came),
-                     is_of_all
-                         ? fmt::format(". The announced bytes are {} times those that came, and there are {} blocks: "
-                                       "each barrier counts only what comes to its own block",
-                                       blocks, blocks)
-                         : std::string());
+  return fmt::format(
+      "{}: do the copies that signal it bring fewer bytes than were announced{}?{}{}", missing_bytes(sleepers, first),
+      announced_at(kernel, history, barrier.phase), came.empty() ? std::string() : fmt::format(" What came: {}", came),
+      is_of_all ? fmt::format(". The announced bytes are {} times those that came, and there are {} blocks: "
+                              "each barrier counts only what comes to its own block",
+                              blocks, blocks)
+                : std::string());
 }
 
 std::string bytes_announced_at_another_barrier(const Sleepers& sleepers, const Group& group) {

@@ -74,7 +74,7 @@ std::string exited_before_the_barrier(const Sleepers&, const Group& group) {
   if (gone == 0 || living - here >= missing) return {};
   return fmt::format(
       "barrier {} counts {} threads, and {} of them are still to come, but warp{} {} {} exited: is there a return, or "
-      "a branch that skips the barrier, before it? Every warp that it counts must come before it leaves",
+      "a branch that skips the barrier, before it? Every warp that it counts must reach it before exiting",
       first.wait.address, barrier.expected, missing, gone == 1 ? "" : "s", names, gone == 1 ? "has" : "have");
 }
 

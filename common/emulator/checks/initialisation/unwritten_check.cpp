@@ -136,7 +136,7 @@ void UnwrittenCheck::report_load(const ClusterRecord& cluster, const machine::Me
                                           name_of(cluster, *barrier), came);
     } else if (!ended.empty()) {
       finding.likely_cause +=
-          fmt::format(" The last wait{} was for {}, and was let pass by {}: is what is to be read written before that?",
+          fmt::format(" The last wait{} was for {}, and was ended by {}: is what is to be read written before that?",
                       line_of(cluster, last->pc), name_of(cluster, *barrier), ended);
     }
   }

@@ -285,7 +285,7 @@ std::string RaceCause::in_commits(const Operation& read, uint32_t waiting_warp) 
     return {};
   }
   return fmt::format(
-      "the wait{} for {} was let pass by the tcgen05.commit{}, which came before this {} and speaks only for what came "
+      "the wait{} for {} was ended by the tcgen05.commit{}, which came before this {} and speaks only for what came "
       "before it: commit once, after the last {} that reads the slot; or is the wait for another slot?",
       line(last->second.pc), name(order_.barrier(last->first)), line(commit->pc), read.what, read.what);
 }
@@ -322,7 +322,7 @@ std::string RaceCause::with_copy(const PastAccess& thread, const Operation& copy
     const std::string ended = barrier.phases.describe_arrivals(wait->phases - 1, cluster_.kernel());
     if (!ended.empty()) {
       return fmt::format(
-          "the wait{} for {} was let pass by {}, in a phase to which no bytes came, and this copy's count for a later "
+          "the wait{} for {} was ended by {}, in a phase to which no bytes came, and this copy's count for a later "
           "one: is that arrival one too many, or does it come before the bytes are announced?",
           line(wait->pc), barrier_name, ended);
     }

@@ -87,7 +87,7 @@ class RaceCause {
   /// For a copy into what the tensor core reads already, where the thread that made it read has never waited for any
   /// copy; empty where it has.
   std::string read_before_copy(const Operation& read, const PresentAccess& now) const;
-  /// "; the wait at ... was let pass by the arrival at ...": for bytes that the tensor core still reads, where the
+  /// "; the wait at ... was ended by the arrival at ...": for bytes that the tensor core still reads, where the
   /// thread that made it read them released them by an arrival of its own; empty where it did not.
   std::string freed_by_threads(const Operation& read, const PresentAccess& now) const;
   /// The stale wait that let an operation be issued too early, of any warp that took part in it; empty: there is none.

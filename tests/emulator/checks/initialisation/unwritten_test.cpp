@@ -75,7 +75,7 @@ TEST_F(UnwrittenLoadTest, NamesTheArrivalThatLetTheReaderPass) {
     END:
   )";
   expect_one(run(body), "uninitialised read",
-             {"The last wait at " + line_of(body, "try_wait") + " was for bar[0], and was let pass by the arrival at " +
+             {"The last wait at " + line_of(body, "try_wait") + " was for bar[0], and was ended by the arrival at " +
               line_of(body, "mbarrier.arrive")});
 }
 

@@ -154,8 +154,7 @@ TEST_F(OperandTest, AreNotFreedByACommitThatComesBeforeTheLastMultiplication) {
   const std::string early = with(commit(1), "[%r2];", "[%r2]; // early\n");
   const std::string wrong = two_multiplications(early);
   const std::string text = text_of(run(wrong, kTwoWarps));
-  EXPECT_NE(text.find("for bar[1] was let pass by the tcgen05.commit at " + line_of(wrong, "// early")),
-            std::string::npos)
+  EXPECT_NE(text.find("for bar[1] was ended by the tcgen05.commit at " + line_of(wrong, "// early")), std::string::npos)
       << text;
   EXPECT_NE(text.find("commit once, after the last tcgen05.mma that reads the slot"), std::string::npos) << text;
 }

@@ -455,7 +455,7 @@ TEST_F(RaceTest, NamesTheArrivalThatEndsAPhaseWithoutBytes) {
                            "mbarrier.arrive.shared.b64 _, [bar]; // once more\n" + kCopy + "bra END;\nREAD:\n" +
                            wait(0, "0", "W") + kRead + "END:\n" + wait(0, "1", "LAST");
   const std::string text = text_of(run(body));
-  EXPECT_NE(text.find("for bar[0] was let pass by the arrival at " + line_of(body, "// once more") +
+  EXPECT_NE(text.find("for bar[0] was ended by the arrival at " + line_of(body, "// once more") +
                       ", in a phase to which no bytes came"),
             std::string::npos)
       << text;

@@ -44,9 +44,8 @@ END:
 )";
   };
   const Shape shape{.threads = 96};
-  expect_one(
-      run(hand_over("bar.warp.sync 0xffffffff;"), shape), "race",
-      {"f.cu:5", "was let pass by the arrival at f.cu:7 of block (0,0,0) warp 0 [lane 0]", "block (0,0,0) warp 1"});
+  expect_one(run(hand_over("bar.warp.sync 0xffffffff;"), shape), "race",
+             {"f.cu:5", "was ended by the arrival at f.cu:7 of block (0,0,0) warp 0 [lane 0]", "block (0,0,0) warp 1"});
   expect_silence(run(hand_over("bar.sync 1, 64;"), shape));
 }
 
