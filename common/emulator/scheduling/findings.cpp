@@ -89,6 +89,30 @@ int rank(const Diagnostic& report) {
   return report.message.starts_with("stale parity") ? 0 : is_symptom(report) ? 2 : 1;
 }
 
+/// All that a report says.
+std::string text_of(const Diagnostic& report) {
+  std::string text = report.message + '\n' + report.likely_cause;
+  for (const std::string& detail : report.details) text += '\n' + detail;
+  return text;
+}
+
+/// Whether a race is about a barrier, or a line, at which threads wait in a deadlock.
+bool shares_barrier(const Diagnostic& deadlock, const Diagnostic& race) {
+  const std::string waits = text_of(deadlock), raced = text_of(race);
+  const std::string line = own_line(race), waiting_line = own_line(deadlock);
+  if ((!line.empty() && names(waits, line)) || (!waiting_line.empty() && names(raced, waiting_line))) return true;
+  const std::string beginning = "waits for ";
+  for (size_t at = waits.find(beginning); at != std::string::npos; at = waits.find(beginning, at + 1)) {
+    const size_t from = at + beginning.size();
+    const std::string variable = waits.substr(from, waits.find_first_of("[ ", from) - from);
+    if (raced.find(" for " + variable) != std::string::npos || raced.find(" on " + variable) != std::string::npos ||
+        raced.find(" at " + variable) != std::string::npos || race.subject == variable) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool follows(const Diagnostic& later, const Diagnostic& first) {
   // What PTX does not promise, and chips do, is no reason for anything else.
   if (!first.tolerated.empty()) return false;
@@ -98,6 +122,7 @@ bool follows(const Diagnostic& later, const Diagnostic& first) {
   // A kernel that was stopped leaves operations behind.
   if (later.kind == "tensor memory leak" && later.message.find("still in flight") != std::string::npos) return true;
   const bool stops = later.identity.empty();
+  if (later.kind == "deadlock" && first.kind == "race") return shares_barrier(later, first);
   if (stops) return true;
   if (!is_about_order(later)) return false;
   const std::string line = own_line(first), later_line = own_line(later);

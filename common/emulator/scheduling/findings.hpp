@@ -33,8 +33,8 @@ bool add_consequence(std::vector<Diagnostic>& findings, const Diagnostic& stop);
 /// Leaves out what follows from another report of the launch, and names it there (Diagnostic::consequences): one
 /// mistake gives one report. What follows from another has the same likely cause, or is about the same
 /// variable and the same threads or about a line that the cause names, or is what stops a kernel whose threads are out
-/// of step; and a load of what nothing has written follows from any of them. What follows from a consequence follows
-/// from the mistake, too.
+/// of step, if a deadlock and a race share a barrier or a line; and a load of what nothing has written follows from any
+/// of them. What follows from a consequence follows from the mistake, too.
 /// @param reports  of one launch, in the order of time
 void fold_consequences(std::vector<Diagnostic>& reports);
 

@@ -155,9 +155,21 @@ TEST(ConsequencesTest, AreOperationsThatAStoppedKernelLeavesBehind) {
 }
 
 TEST(ConsequencesTest, AreWhatStopsAKernelWhoseThreadsAreOutOfStep) {
-  const Diagnostic stop = about("deadlock", "", "ring.cu:52", "nobody arrives", "");
-  EXPECT_EQ(folded({about("race", "tile", "ring.cu:10", "a"), stop}), (Messages{"race [deadlock at ring.cu:52]"}));
+  Diagnostic stop = about("deadlock", "", "ring.cu:52", "nobody arrives", "");
+  EXPECT_EQ(folded({about("race", "tile", "ring.cu:10", "see the wait at ring.cu:52"), stop}),
+            (Messages{"race [deadlock at ring.cu:52]"}));
   EXPECT_EQ(folded({about("race", "", "sum.cu:10", "in global memory"), stop}), (Messages{"race []", "deadlock []"}));
+  stop.message = "waits for full[1] to complete phase 0";
+  EXPECT_EQ(folded({about("race", "tile", "ring.cu:10", "the wait for full[0] passed at once"), stop}),
+            (Messages{"race [deadlock at ring.cu:52]"}));
+}
+
+// A race of other memory, about which no barrier is named, is no reason for threads to wait for ever.
+TEST(ConsequencesTest, AreNoDeadlockAtABarrierThatTheRaceDoesNotName) {
+  Diagnostic stop = about("deadlock", "", "ring.cu:52", "nobody arrives", "");
+  stop.message = "waits for full[1] to complete phase 0";
+  EXPECT_EQ(folded({about("race", "sums", "ring.cu:10", "a __syncwarp() is missing"), stop}),
+            (Messages{"race []", "deadlock []"}));
 }
 
 TEST(ConsequencesTest, AreFoundBeforeAStaleParityAndAfterALoadOfWhatNothingHasWritten) {
@@ -176,7 +188,8 @@ TEST(ConsequencesTest, AreFoundBeforeAStaleParityAndAfterALoadOfWhatNothingHasWr
 TEST(ConsequencesTest, DoNotFollowFromWhatTheChipTolerates) {
   Diagnostic tolerated = about("missing wait", "tile", "ring.cu:10", "a");
   tolerated.tolerated = "kernels of a library end so";
-  EXPECT_EQ(folded({tolerated, about("race", "tile", "ring.cu:10", "a"), about("deadlock", "", "ring.cu:9", "b", "")}),
+  EXPECT_EQ(folded({tolerated, about("race", "tile", "ring.cu:10", "see ring.cu:9"),
+                    about("deadlock", "", "ring.cu:9", "b", "")}),
             (Messages{"missing wait []", "race [deadlock at ring.cu:9]"}));
 }
 
