@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "emulator/checks/causes/asked_once.hpp"
@@ -44,6 +45,40 @@ std::string arrival_among_waiters(const ClusterRecord& cluster, uint32_t warp, c
   return own == nullptr || others_arrive ? std::string() : line_of(cluster, own->pc);
 }
 
+/// The parity that a wait asks for each time, where it is a constant, and where no other wait of its line asks for
+/// another, as in a loop that was unrolled. Nothing: it may change.
+std::optional<uint64_t> constant_parity(const machine::Kernel& kernel, uint32_t pc) {
+  const auto parity_at = [&](uint32_t at) -> std::optional<uint64_t> {
+    const ptx::Function& function = *kernel.places[at].function;
+    const std::vector<ptx::Operand>& operands = function.body[kernel.places[at].instruction].operands;
+    if (operands.size() < 3) return std::nullopt;
+    const ptx::Operand& parity = operands[2];  // after the answer and the address
+    if (parity.kind == ptx::OperandKind::integer) return parity.bits & 1;
+    std::optional<uint64_t> value;
+    size_t writes = 0;
+    for (size_t i = 0; i < function.body.size(); ++i) {
+      const ptx::Instruction& each = function.body[i];
+      if (parity.kind != ptx::OperandKind::reg || each.operands.empty()) continue;
+      bool is_written = false;
+      ptx::visit_registers(each.operands.front(), [&](ptx::RegisterId reg) { is_written |= reg == parity.reg; });
+      if (!is_written) continue;
+      ++writes;
+      const bool is_copy = kernel.traits.at(&function)[i].computes == machine::Computation::copy;
+      if (is_copy && !each.guarded && each.operands[1].kind == ptx::OperandKind::integer) {
+        value = each.operands[1].bits & 1;
+      }
+    }
+    return writes == 1 ? value : std::nullopt;
+  };
+  const std::string line = kernel.describe_source(pc);
+  const std::optional<uint64_t> parity = parity_at(pc);
+  for (uint32_t other = 0; other < kernel.places.size() && parity; ++other) {
+    if (kernel.places[other].function == nullptr || !kernel.traits_at(other).polls) continue;
+    if (kernel.describe_source(other) == line && parity_at(other) != parity) return std::nullopt;
+  }
+  return parity;
+}
+
 }  // namespace
 
 std::string spell_phase_seen(const WaitNote& note) {
@@ -66,6 +101,13 @@ void report_stale_wait(FindingLog& findings, const ClusterRecord& cluster, uint3
   finding.likely_cause =
       "the parity must flip once from each wait for this barrier to the next: is a flip (a step) forgotten, or is "
       "there one too many?";
+  if (const auto parity = constant_parity(cluster.kernel(), note.pc)) {
+    finding.likely_cause = fmt::format(
+        "this wait asks for parity {} each time, because what it is given is a constant there: the parity must flip "
+        "once from each wait for this barrier to the next. If the source flips it, the flip is lost: is the variable "
+        "set back, or made once more, in each round?",
+        *parity);
+  }
   if (is_asked_once(cluster.kernel(), note.pc)) {
     finding.likely_cause = fmt::format(
         "the question is asked once only. In an earlier round the answer was no, and the thread went on: it is a round "
