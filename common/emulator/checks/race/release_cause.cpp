@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "emulator/checks/ordering/wording.hpp"
 #include "emulator/checks/race/race_cause.hpp"
@@ -12,6 +14,37 @@ namespace stagecraft::emulator::checks {
 
 using machine::AsyncCompletion;
 using machine::LaneMask;
+
+namespace {
+
+/// Where more warps arrive at a line, each once in a round, than the barrier counts, so that its phases end before all
+/// of a round have arrived; empty: it is not so.
+std::string counts_too_few(const ClusterRecord& cluster, const BarrierOrder& barrier, uint32_t pc) {
+  const auto& live = cluster.cluster().blocks[barrier.rank]->mbarriers.live;
+  const auto found = live.find(barrier.offset);
+  if (found == live.end()) return {};
+  std::set<std::pair<const machine::Block*, uint32_t>> arrivers;
+  bool is_one_lane_each = true;
+  constexpr uint64_t kRemembered = 4;
+  for (uint64_t phase = barrier.ends - std::min<uint64_t>(barrier.ends, kRemembered); phase <= barrier.ends; ++phase) {
+    barrier.phases.for_each(phase, [&](const PhaseNote& note) {
+      if (note.kind == PhaseNote::Kind::wait || note.kind == PhaseNote::Kind::bytes) return;
+      is_one_lane_each = is_one_lane_each && note.pc == pc && note.amount == note.times;
+      arrivers.insert({note.block, note.warp});
+    });
+  }
+  // Where a multiple of the count arrives, sides may take turns.
+  const auto expected = static_cast<size_t>(found->second.expected);
+  if (!is_one_lane_each || arrivers.size() <= expected || arrivers.size() % expected == 0) return {};
+  return fmt::format(
+      "{} is initialised{} for {} arrivals per phase, and one lane of each of {} warps arrives there{}: its phases end "
+      "before all of a round have arrived, and what they wait for is used again while others still need it. Initialise "
+      "it for {}",
+      name_of(cluster, barrier), line_of(cluster, barrier.initialised.pc()), expected, arrivers.size(),
+      line_of(cluster, pc), arrivers.size());
+}
+
+}  // namespace
 
 std::string RaceCause::in_arrivals(const PastAccess& access, uint32_t other_warp, const VectorClock* known,
                                    const Operation* copy, uint64_t since) const {
@@ -96,6 +129,7 @@ std::string RaceCause::in_arrival_not_waited_for(const PastAccess& before, const
   for (const ArrivalNote& note : order_.warp(before.agent).arrivals) {
     if (note.time < before.time || (note.lanes & before.lanes) == 0 || waits.find(note.barrier) != waits.end())
       continue;
+    if (std::string few = counts_too_few(cluster_, order_.barrier(note.barrier), note.pc); !few.empty()) return few;
     if (std::string cause = through_another(before, note); !cause.empty()) return cause;
     return fmt::format(
         "the {} is followed by the arrival on {}{}, and the thread that {} has never waited there: it must, before "

@@ -49,6 +49,43 @@ END:
   expect_silence(run(hand_over("bar.sync 1, 64;"), shape));
 }
 
+TEST_F(RaceTest, SaysThatABarrierCountsFewerWarpsThanArrive) {
+  // Warps 1 to 3 read and free a slot. Warp 0 waits for two of them, and tells warp 4 to write there.
+  const auto freed = [](uint32_t count) {
+    return "@%first mbarrier.init.shared.b64 [bar], " + std::to_string(count) + R"(;
+@%first mbarrier.init.shared.b64 [bar+8], 1;
+bar.sync 0;
+setp.ne.u32 %p3, %lane, 0;
+setp.eq.u32 %p2, %warp, 0;
+@%p2 bra WAIT;
+setp.eq.u32 %p2, %warp, 4;
+@%p2 bra WRITE;
+ld.shared.u32 %r2, [tile];
+bar.warp.sync 0xffffffff;
+@%p3 bra END;
+mbarrier.arrive.shared.b64 _, [bar];
+bra END;
+WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0;
+@!%p1 bra WAIT;
+@%p3 bra END;
+mbarrier.arrive.shared.b64 _, [bar+8];
+bra END;
+WRITE: mbarrier.try_wait.parity.shared.b64 %p1, [bar+8], 0;
+@!%p1 bra WRITE;
+@%p3 bra END;
+st.shared.u32 [tile], %thread;
+END:
+)";
+  };
+  const Shape shape{.threads = 160};
+  expect_one(
+      run(freed(2), shape), "race",
+      {"bar[0] is initialised at f.cu:1 for 2 arrivals per phase, and one lane of each of 3 warps arrives there at "
+       "f.cu:12",
+       "Initialise it for 3"});
+  expect_silence(run(freed(3), shape));
+}
+
 TEST_F(RaceTest, NamesTheLastBarrierWhereTheSecondOfARoundIsMissing) {
   const auto rounds = [](const std::string& last) {
     return "mov.u32 %r3, 0;\nAGAIN:\n@%first st.shared.u32 [tile], %r3;\nbar.sync 1, 64;\nld.shared.u32 %r1, "
