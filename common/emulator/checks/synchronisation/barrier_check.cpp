@@ -424,6 +424,13 @@ void BarrierCheck::report_uninitialised(const ClusterRecord& cluster, const mach
                         warps == 1 ? "__syncwarp()" : "__syncthreads()")
           : "fence.mbarrier_init and a cluster barrier are missing between mbarrier.init and the first use by other "
             "blocks";
+  const machine::Block& block = fragment.block();
+  const uint32_t thread = machine::thread_of(fragment, machine::first_lane(lanes));
+  if (block.cluster_rounds[thread] > cluster.cluster().barrier_generation) {
+    finding.likely_cause =
+        "the thread has arrived at barrier.cluster and gone on without barrier.cluster.wait: an arrival alone orders "
+        "nothing before what the thread does next";
+  }
   if (cluster.order().has_met_initialiser(warp, barrier)) {
     finding.likely_cause =
         "the cluster barrier between the two is arrived at with .relaxed, and there is no fence.mbarrier_init "

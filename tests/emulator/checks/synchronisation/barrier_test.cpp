@@ -40,6 +40,16 @@ TEST_F(RaceTest, FindsABarrierThatIsInitialisedAgainWhileOthersMayWait) {
   EXPECT_EQ(result.diagnostics.at(0).tolerated, "");
 }
 
+TEST_F(RaceTest, SaysThatAnArrivalAtTheClusterAloneOrdersNoInitialisation) {
+  const std::string text =
+      text_of(run("@%first mbarrier.init.shared.b64 [bar], 64;\nbarrier.cluster.arrive;\n"
+                  "mbarrier.arrive.shared.b64 _, [bar];\nbarrier.cluster.wait;\n",
+                  {.blocks = 2, .cluster_blocks = 2}));
+  EXPECT_NE(text.find("and nothing orders its initialisation before that"), std::string::npos) << text;
+  EXPECT_NE(text.find("has arrived at barrier.cluster and gone on without barrier.cluster.wait"), std::string::npos)
+      << text;
+}
+
 TEST_F(RaceTest, FindsAnArrivalThatIsUnderWayWhenItsBarrierIsInitialisedAgain) {
   // The copy's bytes have not been announced, so that the barrier looks as if it were at rest.
   const std::string copy =
