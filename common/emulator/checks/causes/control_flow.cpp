@@ -81,6 +81,23 @@ bool has_later_wait(const machine::Kernel& kernel, uint32_t pc) {
   return false;
 }
 
+bool may_come_before(const machine::Kernel& kernel, std::optional<uint32_t> pc, uint32_t to_pc, uint32_t other_pc,
+                     bool meeting_stops) {
+  if (!pc) {
+    const auto is_entry = [&](const machine::OpPlace& place) { return place.function == kernel.entry; };
+    const auto start = std::find_if(kernel.places.begin(), kernel.places.end(), is_entry);
+    if (start == kernel.places.end()) return false;
+    pc = static_cast<uint32_t>(start - kernel.places.begin());
+  }
+  const std::vector<Instruction>* body = body_of(kernel, *pc);
+  if (body == nullptr || body != body_of(kernel, to_pc) || body != body_of(kernel, other_pc)) return false;
+  const std::vector<machine::InstructionTraits>& traits = kernel.traits.at(kernel.places[*pc].function);
+  const uint32_t other = kernel.places[other_pc].instruction;
+  const auto reached = reached_from(
+      kernel, *pc, [&](uint32_t each) { return each == other || (meeting_stops && traits[each].meets_block); });
+  return reached && (*reached)[kernel.places[to_pc].instruction];
+}
+
 std::optional<std::vector<uint32_t>> next_block_barriers(const machine::Kernel& kernel, uint32_t pc) {
   const std::vector<Instruction>* body = body_of(kernel, pc);
   if (body == nullptr) return std::nullopt;

@@ -24,6 +24,13 @@ bool is_passed_by(const machine::Kernel& kernel, uint32_t pc, uint32_t other_pc)
 /// not understood.
 bool has_later_wait(const machine::Kernel& kernel, uint32_t pc);
 
+/// Whether a thread may come from an instruction, or from the start of the kernel, to another before it comes to a
+/// third. False where the code is not understood.
+/// @param pc  nothing: the start
+/// @param meeting_stops  whether it also comes to no barrier of the block on the way
+bool may_come_before(const machine::Kernel& kernel, std::optional<uint32_t> pc, uint32_t to_pc, uint32_t other_pc,
+                     bool meeting_stops);
+
 /// The barriers of the block (bar.sync and its kind) that a thread can come to next, as pcs; no barrier of a warp or a
 /// cluster. Nothing where the code is not understood.
 std::optional<std::vector<uint32_t>> next_block_barriers(const machine::Kernel& kernel, uint32_t pc);

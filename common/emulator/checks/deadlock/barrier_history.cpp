@@ -51,7 +51,9 @@ void record(BarrierHistories& histories, const machine::BarrierEvent& event) {
   if (event.kind == Kind::init) {
     std::vector<BarrierHistory::Initialisation> before = std::move(history.initialisations);
     if (history.was_used) before.clear();
+    std::vector<uint32_t> arrival_pcs = std::move(history.arrival_pcs);
     history = {};
+    history.arrival_pcs = std::move(arrival_pcs);
     history.initialisations = std::move(before);
     history.initialisations.push_back({event.fragment->pc, event.amount});
     return;
@@ -73,6 +75,10 @@ void record(BarrierHistories& histories, const machine::BarrierEvent& event) {
   }
   history.arrived_by_operation = history.arrived_by_operation || event.fragment == nullptr;
   const machine::Origin& origin = event.block->cluster->origin;
+  const uint32_t pc = event.fragment == nullptr ? origin.pc : event.fragment->pc;
+  if (std::find(history.arrival_pcs.begin(), history.arrival_pcs.end(), pc) == history.arrival_pcs.end()) {
+    history.arrival_pcs.push_back(pc);
+  }
   BarrierHistory::Arriver now{origin.block, origin.warp, origin.lanes, event.phase, BarrierHistory::kByOperation};
   if (event.fragment != nullptr) {
     const machine::Warp& warp = *event.fragment->warp;

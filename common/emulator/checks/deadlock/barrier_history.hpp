@@ -56,6 +56,7 @@ struct BarrierHistory {
     uint64_t count = 0;
   };
   std::vector<Initialisation> initialisations;
+  std::vector<uint32_t> arrival_pcs;  ///< the instructions that have ever arrived, also before it was initialised again
   uint32_t next_arriver = 0, next_waiter = 0;  ///< the elements that are expected to be looked for next
   bool was_waited_for = false;                 ///< a wait has passed
   bool was_used = false;                       ///< something has happened since the initialisation

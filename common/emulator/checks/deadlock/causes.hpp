@@ -19,6 +19,8 @@ std::string tensor_memory_never_freed(const Sleepers& sleepers, const Group& gro
 std::string one_block_of_a_pair(const Sleepers& sleepers, const Group& group);
 /// Some warps of a warpgroup issue a wgmma.mma_async.
 std::string part_of_a_warpgroup(const Sleepers& sleepers, const Group& group);
+/// All threads of a block wait at barrier.cluster, and all of another have gone past it.
+std::string one_block_meets_once_more(const Sleepers& sleepers, const Group& group);
 /// Some threads come to the barrier of the cluster.
 std::string not_all_of_the_cluster(const Sleepers& sleepers, const Group& group);
 
@@ -178,6 +180,9 @@ std::string first_wait_may_have_to_pass(const Sleepers& sleepers, const Group& g
 std::string no_warp_takes_the_role(const Sleepers& sleepers, const Group& group);
 /// A producer that waits for the group has gone past the arrival that the group waits for.
 std::string producer_went_past_its_arrival(const Sleepers& sleepers, const Group& group);
+/// " Nobody has come to the arrival at ring.cu:41, ...": where an announcement of bytes or a commit is skipped, and it
+/// is the only one; empty: it is not so.
+std::string arrival_that_is_skipped(const Sleepers& sleepers, const Group& group);
 /// Nothing else is known.
 std::string nobody_arrives(const Sleepers& sleepers, const Group& group);
 /// Whether both groups wait for the mbarrier at one offset, also of different blocks.

@@ -138,7 +138,7 @@ std::string other_side_takes_fewer_rounds(const Sleepers& sleepers, const Group&
   const std::string name = name_of_barrier(*group.first);
   return fmt::format(
       "nobody has arrived at {} since its phase {}, and {}: does the side that waits for it and then arrives at {} "
-      "take fewer rounds?",
+      "take fewer rounds, or step past fewer slots than were filled?",
       name, sleepers.barrier_of(*group.first)->phase - 1, left, name);
 }
 

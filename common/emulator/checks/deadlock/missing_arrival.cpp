@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <set>
 
 #include "emulator/checks/causes/control_flow.hpp"
 #include "emulator/checks/deadlock/causes.hpp"
@@ -248,6 +250,18 @@ std::string one_wait_more_than_arrivals(const Sleepers& sleepers, const Group& g
     ended += waiter->phases;
   }
   if (by == nullptr || ended == 0) return {};
+  if (const std::optional<uint32_t> full = full_barrier_of(sleepers, group)) {
+    const BarrierHistory* filled = sleepers.history_at(sleepers.block_of_barrier(first), *full);
+    if (filled == nullptr || filled->arrivers.empty()) {
+      return fmt::format(
+          "nobody has ever arrived at {}, and all other threads have ended: nobody has filled that slot either, since "
+          "{} "
+          "has got no arrival, so that nobody has anything to free. Does warp {} step past a slot that it has not "
+          "filled, "
+          "or wait for one at the end?",
+          name_of_barrier(first), name_of_barrier(*first.grid().kernel, *full), first.warp->index);
+    }
+  }
   const std::string who = describe_warp(*by->block, by->warp);
   return fmt::format(
       "nobody has ever arrived at {0}, and all other threads have ended. Warp {1} waits here for what {2} signals, as "
@@ -466,6 +480,37 @@ std::string producer_went_past_its_arrival(const Sleepers& sleepers, const Group
         name, describe_warps(other), other.warps.size() == 1 ? "s" : "", name_of_barrier(*other.first), name);
   }
   return {};
+}
+
+std::string arrival_that_is_skipped(const Sleepers& sleepers, const Group& group) {
+  const Fragment& first = *group.first;
+  const machine::Kernel& kernel = *first.grid().kernel;
+  std::set<std::string> executed, skipped;
+  for (const auto& [place, history] : sleepers.histories()) {
+    for (const uint32_t pc : history.arrival_pcs) executed.insert(kernel.describe_source(pc));
+  }
+  // A group comes to the arrivals that are ahead of it. Before a barrier of the block at which it waits, it has passed
+  // those to which there is a way around no such barrier from the start.
+  const auto is_ahead = [&](const Group& each, uint32_t pc) {
+    const uint32_t at = each.first->pc;
+    if (each.first->wait.kind == WaitKind::named_barrier) {
+      return !may_come_before(kernel, {}, pc, at, /*meeting_stops=*/false);
+    }
+    return may_come_before(kernel, at, pc, at, /*meeting_stops=*/true);
+  };
+  for (uint32_t pc = 0; pc < kernel.places.size(); ++pc) {
+    if (kernel.places[pc].function != kernel.entry) continue;
+    if (kernel.places[pc].instruction >= kernel.entry->body.size()) continue;  // the end
+    const machine::InstructionTraits& traits = kernel.traits_at(pc);
+    const bool arrives = traits.announces_and_arrives || traits.commits;
+    const std::string line = arrives ? kernel.describe_source(pc) : std::string();
+    if (line.empty() || executed.contains(line)) continue;
+    const std::vector<Group>& groups = sleepers.groups();
+    if (std::any_of(groups.begin(), groups.end(), [&](const Group& each) { return is_ahead(each, pc); })) continue;
+    skipped.insert(line);
+  }
+  if (skipped.size() != 1) return {};
+  return fmt::format(" Nobody has come to the arrival at {}: is it in a branch that is not taken?", *skipped.begin());
 }
 
 std::string nobody_arrives(const Sleepers&, const Group& group) {

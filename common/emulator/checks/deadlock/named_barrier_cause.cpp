@@ -72,10 +72,22 @@ std::string exited_before_the_barrier(const Sleepers&, const Group& group) {
   for (const Fragment* each : barrier.waiting) here += static_cast<uint32_t>(std::popcount(each->mask));
   const uint32_t missing = barrier.expected - barrier.arrived;
   if (gone == 0 || living - here >= missing) return {};
-  return fmt::format(
-      "barrier {} counts {} threads, and {} of them are still to come, but warp{} {} {} exited: is there a return, or "
-      "a branch that skips the barrier, before it? Every warp that it counts must reach it before exiting",
-      first.wait.address, barrier.expected, missing, gone == 1 ? "" : "s", names, gone == 1 ? "has" : "have");
+  const char* skipped =
+      "is there a return, or a branch that skips the barrier, before it? Every warp that it counts must reach it "
+      "before "
+      "exiting";
+  // As if each warp had come once.
+  if (barrier.generation * barrier.expected + barrier.arrived == block.warps.size() * machine::kWarpSize) {
+    return fmt::format(
+        "barrier {} counts {} threads{}: so many ended it before, and {} have come since, which makes {}, all threads "
+        "of "
+        "the block. Is it to count all of them? Otherwise {}",
+        first.wait.address, barrier.expected, at_line(*first.grid().kernel, first.pc), barrier.arrived,
+        block.warps.size() * machine::kWarpSize, skipped);
+  }
+  return fmt::format("barrier {} counts {} threads, and {} of them are still to come, but warp{} {} {} exited: {}",
+                     first.wait.address, barrier.expected, missing, gone == 1 ? "" : "s", names,
+                     gone == 1 ? "has" : "have", skipped);
 }
 
 std::string nobody_else_can_come(const Sleepers& sleepers, const Group& group) {

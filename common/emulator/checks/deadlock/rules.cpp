@@ -23,6 +23,8 @@ constexpr Rule kRules[] = {
     {kBlockPair, one_block_of_a_pair, Weight::wrong_place, "DeadlockTest.SaysThatOneBlockOfAPairAllocates"},
     {kWarpgroup, part_of_a_warpgroup, Weight::two_sides,
      "HopperDeadlockTest.SaysThatAMultiplicationNeedsAllWarpsOfAWarpgroup"},
+    {kClusterBarrier, one_block_meets_once_more, Weight::state,
+     "DeadlockTest.NamesTheBlockThatMeetsTheOthersOnceMore"},
     {kClusterBarrier, not_all_of_the_cluster, Weight::cluster,
      "LanesApartTest.BlamesTheClusterWhereTheOtherLanesWaitForThoseOfABranch"},
 
@@ -189,6 +191,10 @@ Explanation explain(const Sleepers& sleepers, const Group& group) {
   for (const Rule& rule : kRules) {
     if ((rule.situations & situation) == 0) continue;
     std::string text = rule.explain(sleepers, group);
+    if (!text.empty() && (situation & kNeverArrived) != 0) {
+      const std::string skipped = arrival_that_is_skipped(sleepers, group);
+      if (!skipped.empty()) text += (text.back() == '?' ? "" : ".") + skipped;
+    }
     if (!text.empty()) return {&group, &rule, is_later ? rule.later_weight : rule.weight, std::move(text)};
   }
   return {&group};

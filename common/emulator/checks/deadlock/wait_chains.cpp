@@ -61,7 +61,8 @@ void add_those_who_have_not_begun(const Sleepers& sleepers, const Group& group, 
   }
 }
 
-/// For a barrier at which some have arrived in its first phase: those who have not begun, if they are as many as miss.
+/// For a barrier at which some have arrived in its first phase: those who have not begun, if they are as many as miss;
+/// or a group of them that is.
 void add_as_many_as_are_missing(const Sleepers& sleepers, const Group& group, const machine::Mbarrier& barrier,
                                 Needs& needs) {
   if (barrier.phase != 0 || barrier.pending == 0 || barrier.pending == barrier.expected) return;
@@ -74,7 +75,9 @@ void add_as_many_as_are_missing(const Sleepers& sleepers, const Group& group, co
     idle.push_back(index);
     threads += threads_of(other);
   }
-  if (threads == static_cast<size_t>(barrier.pending)) needs.insert(needs.end(), idle.begin(), idle.end());
+  const auto missing = static_cast<size_t>(barrier.pending);
+  if (threads != missing) std::erase_if(idle, [&](size_t index) { return threads_of(groups[index]) != missing; });
+  needs.insert(needs.end(), idle.begin(), idle.end());
 }
 
 /// For a barrier that lacks bytes only: those whose copies brought some in the phase before, and none in this one.
@@ -141,6 +144,7 @@ std::vector<size_t> needs_of(const Sleepers& sleepers, const Group& group) {
       });
       break;
     case WaitKind::cluster_barrier:
+      if (!one_block_meets_once_more(sleepers, group).empty()) break;  // that is itself a mistake
       add(sleepers, group, needs, [&](const Fragment& other) {
         const Block& block = other.block();
         bool missing = false;

@@ -426,6 +426,40 @@ TEST_F(DeadlockTest, NamesTheWarpThatExitsBeforeABarrierThatCountsIt) {
                {"likely cause: barrier 1 counts 64 threads, and 32 of them are still to come, but warp 1 has exited"});
 }
 
+TEST_F(DeadlockTest, SaysThatMoreWarpsComeToABarrierThanItCounts) {
+  expect_words(report_of("bar.sync 1, 64;\n", 96, {}),
+               {"likely cause: barrier 1 counts 64 threads", ": so many ended it before, and 32 have come since, which",
+                "makes 96, all threads of the block. Is it to count all of them? Otherwise is there a return"});
+}
+
+TEST_F(DeadlockTest, NamesTheBlockThatMeetsTheOthersOnceMore) {
+  cluster = {2, 1, 1};
+  const std::string meet = "barrier.cluster.arrive; barrier.cluster.wait;\n";
+  expect_words(report_of("mov.u32 %r3, %cluster_ctarank; setp.ne.u32 %p3, %r3, 0; @%p3 bra ALL;\n" + meet + "ALL:\n" +
+                             meet + wait(0, 0, "A"),
+                         32, {1}),
+               {"block (0,0,0) warp 0 [all lanes] barrier.cluster.wait",
+                "likely cause: all threads of block rank 0 wait at barrier.cluster",
+                "those of rank 1 have gone past it", "does rank 0 execute one more before"});
+}
+
+TEST_F(DeadlockTest, NamesTheArrivalThatABranchSkips) {
+  const auto announce = [](uint32_t barrier) {
+    return fmt::format("mbarrier.arrive.expect_tx.shared.b64 _, [bar+{}], 0;\n", 8 * barrier);
+  };
+  // Warp 0 is to arrive before it meets warp 1, in a branch that no thread takes.
+  const std::string body =
+      ".loc 1 5 0\nsetp.ne.u32 %p1, %r2, 0; @%p1 bra READ;\nsetp.gt.u32 %p2, %r1, 99;\n@!%p2 bra "
+      "MEET;\n.loc 1 6 0\n" +
+      announce(0) + ".loc 1 7 0\nbra MEET;\nREAD:\n" + wait(0, 0, "A") + "MEET: bar.sync 0;\n";
+  expect_words(report_of(body, 64, {1}), {"nobody has ever arrived at bar[0]",
+                                          "Nobody has come to the arrival at k.cu:6: is it in a branch that is not"});
+  // A reader's own arrival, which comes after its wait, is skipped by nobody.
+  const std::string own =
+      report_of(".loc 1 5 0\n" + wait(0, 0, "A") + ".loc 1 6 0\n" + announce(1) + "bar.sync 0;\n", 64, {1, 64});
+  EXPECT_EQ(own.find("Nobody has come to"), std::string::npos) << own;
+}
+
 TEST_F(DeadlockTest, SaysThatTensorMemoryIsNotFreed) {
   const std::string allocation = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [other], 512;\n";
   expect_words(report_of(allocation + allocation, 32, {}),
@@ -797,6 +831,25 @@ TEST_F(DeadlockTest, SaysThatAWaitIsOneMoreThanTheArrivals) {
       {"likely cause: nobody has ever arrived at bar[1], and all other threads have ended. Warp 0 waits here for "
        "what block (0,0,0) warp 1 signals, as it did at other barriers of that array: it has waited for the one "
        "phase that block (0,0,0) warp 1 ended there, and this is one wait more"});
+}
+
+TEST_F(DeadlockTest, FollowsAMissingArrivalToTheOneGroupThatIsAsLarge) {
+  // Warp 1 has arrived at bar[0]; warp 2 is to do so, after a wait. A lane of warp 3 waits for something else.
+  const std::string text =
+      report_of(if_warp(0, wait(0, 0, "A")) + if_warp(1, arrive(0)) + if_warp(2, wait(1, 0, "B") + arrive(0)) +
+                    "and.b32 %r4, %r1, 31; setp.ne.u32 %p4, %r4, 0; @%p4 bra END;\n" + wait(2, 0, "C") + "END:\n",
+                128, {64, 1, 1});
+  expect_words(text, {"block (0,0,0) warp 2 [all lanes] mbarrier.try_wait", "waits for bar[1] to complete phase 0"});
+}
+
+TEST_F(DeadlockTest, SaysThatASlotIsWaitedForThatNobodyHasFilled) {
+  // Warp 0 fills the slot of bar[0], which warp 1 frees at bar[2]; then it waits for bar[3] to be freed.
+  expect_words(
+      report_of(if_warp(0, arrive(0) + wait(2, 0, "A") + wait(3, 0, "B")) + wait(0, 0, "C") + arrive(2) + "END:\n", 64,
+                {32, 32, 32, 32}),
+      {"likely cause: nobody has ever arrived at bar[3], and all other threads have ended: nobody has filled that "
+       "slot either, since bar[1] has got no arrival",
+       "Does warp 0 step past a slot that it has not filled"});
 }
 
 TEST_F(DeadlockTest, AsksTheFillerForParityOneWhereAsManyWaitAsItWaitsFor) {
