@@ -225,7 +225,7 @@ TEST(ProgressLineTest, IsThereWhileALaunchRunsAndGoneBeforeItsReport) {
   }
 }
 
-/// A program whose PTX is so long that a line says that it is read, twice.
+/// A program that loads PTX twice, of a length for which a line says that it is read.
 TEST(ProgressLineTest, DISABLED_ReadsLongPtx) {
   const std::string ptx = ".visible .entry kernel() { ret; }\n" + std::string(9'000'000, '\n');
   launch(ptx.c_str());

@@ -15,7 +15,7 @@ constexpr std::chrono::milliseconds kBetweenLines{500};
 /// Blocks that have ended, for each one that runs, before the rest of the time is estimated.
 constexpr uint64_t kDoneForEachRunning = 4;
 constexpr size_t kUsualWidth = 80;
-/// Of PTX, which are read and translated in about a second and a half (two cores of an AMD EPYC).
+/// Bytes of PTX that take about a second and a half to be read and translated (two cores of an AMD EPYC).
 constexpr uint64_t kSlowBytes = 8'000'000;
 
 /// What a VT100 understands, and every terminal since: one line down, which scrolls the screen at its end and keeps the
@@ -93,8 +93,8 @@ void ProgressLine::erase() {
 }
 
 void tell_reading(uint64_t bytes) {
-  static std::atomic<bool> told = false;
-  if (bytes < kSlowBytes || !has_terminal() || told.exchange(true)) return;
+  static std::atomic<bool> has_said = false;
+  if (bytes < kSlowBytes || !has_terminal() || has_said.exchange(true)) return;
   put(fmt::format("stagecraft: reading {} MB of PTX, which takes a while\n", bytes / 1'000'000));
 }
 

@@ -48,8 +48,8 @@ class ProgressLine : public machine::ProgressWatcher {
   bool is_shown_ = false;
 };
 
-/// Says once in a process, on a terminal as above, that PTX of so many bytes is read, where that takes longer than about
-/// a second. The line stays, because nobody could remove it where Ctrl-C ends the program.
+/// Says once in a process, on a terminal as above, that PTX of so many bytes is read, where that takes longer than
+/// about a second. The line stays, because nobody could remove it where Ctrl-C ends the program.
 void tell_reading(uint64_t bytes);
 
 }  // namespace stagecraft::emulator::runtime
