@@ -401,7 +401,7 @@ class CommandTest(TemporaryFolderTest):
         self.skip_unless_set_up_by_the_command()
         program = pathlib.Path(os.environ["STAGECRAFT_BUILD"]) / "hello"
         kept, cold = stagecraft("time", program, **self.settings), stagecraft("time", "--timing=cold", program, **self.settings)
-        def without_rates(text):  # a launch by itself takes 0.04 us less than one of a stream, and so its rates differ
+        def without_rates(text):  # a launch on its own takes 0.04 us less than one of a stream, and so its rates differ
             return re.sub(r"[0-9.e+-]+ of ", "of ", text)
         self.assertEqual((cold.returncode, without_rates(cold.stderr)), (0, without_rates(kept.stderr)))
         refused = stagecraft("time", "--timing=warm", program, **self.settings)
