@@ -102,10 +102,9 @@ void report_stale_wait(FindingLog& findings, const ClusterRecord& cluster, uint3
       "the parity must flip once from each wait for this barrier to the next: is a flip (a step) forgotten, or is "
       "there one too many?";
   if (const auto parity = constant_parity(cluster.kernel(), note.pc)) {
-    finding.likely_cause = fmt::format(
-        "this wait asks for parity {} each time, because what it is given is a constant there: the parity must flip "
-        "once from each wait for this barrier to the next. If the source flips it, the flip is lost: is the variable "
-        "set back, or made once more, in each round?",
+    finding.likely_cause += fmt::format(
+        " The wait asks for parity {} each time, because what it is given is a constant there. If the source flips it, "
+        "the flip is lost: is the variable set back, or made once more, in each round?",
         *parity);
   }
   if (is_asked_once(cluster.kernel(), note.pc)) {

@@ -238,6 +238,7 @@ std::string one_wait_more_than_arrivals(const Sleepers& sleepers, const Group& g
   const auto is_waiter = [&](const auto& each) { return is_of_warp(each, first); };
   uint64_t ended = 0;
   const BarrierHistory::Arriver* by = nullptr;
+  bool is_producer = false;
   for (const OtherBarrier& sibling : siblings_of(sleepers, group, offset_of(first))) {
     const auto& arrivers = sibling.history->arrivers;
     const auto& waiters = sibling.history->waiters;
@@ -246,11 +247,12 @@ std::string one_wait_more_than_arrivals(const Sleepers& sleepers, const Group& g
     if (waiter == waiters.end()) continue;
     if (by != nullptr && (by->block != arrivers.front().block || by->warp != arrivers.front().warp)) return {};
     by = &arrivers.front();
+    is_producer = is_producer || sibling.history->passed_before_first;
     if (waiter->phases != sibling.barrier->phase) return {};
     ended += waiter->phases;
   }
   if (by == nullptr || ended == 0) return {};
-  if (const std::optional<uint32_t> full = full_barrier_of(sleepers, group)) {
+  if (const std::optional<uint32_t> full = full_barrier_of(sleepers, group); is_producer && full) {
     const BarrierHistory* filled = sleepers.history_at(sleepers.block_of_barrier(first), *full);
     if (filled == nullptr || filled->arrivers.empty()) {
       return fmt::format(

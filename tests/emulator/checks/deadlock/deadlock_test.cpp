@@ -845,8 +845,9 @@ TEST_F(DeadlockTest, FollowsAMissingArrivalToTheOneGroupThatIsAsLarge) {
 TEST_F(DeadlockTest, SaysThatASlotIsWaitedForThatNobodyHasFilled) {
   // Warp 0 fills the slot of bar[0], which warp 1 frees at bar[2]; then it waits for bar[3] to be freed.
   expect_words(
-      report_of(if_warp(0, arrive(0) + wait(2, 0, "A") + wait(3, 0, "B")) + wait(0, 0, "C") + arrive(2) + "END:\n", 64,
-                {32, 32, 32, 32}),
+      report_of(if_warp(0, wait(2, 1, "Z") + arrive(0) + wait(2, 0, "A") + wait(3, 0, "B")) + wait(0, 0, "C") +
+                    arrive(2) + "END:\n",
+                64, {32, 32, 32, 32}),
       {"likely cause: nobody has ever arrived at bar[3], and all other threads have ended: nobody has filled that "
        "slot either, since bar[1] has got no arrival",
        "Does warp 0 step past a slot that it has not filled"});

@@ -118,7 +118,7 @@ TEST_F(RaceTest, NamesAStaleParityAlsoWhereOnlySyncthreadsSeparatesTheRounds) {
   EXPECT_NE(text.find("stale parity: waits for phase 0 of bar[0], which it has already seen"), std::string::npos)
       << text;
   EXPECT_NE(text.find("for bar[0] passed at once, for phase 0, which it had already seen"), std::string::npos) << text;
-  EXPECT_NE(text.find("this wait asks for parity 0 each time, because what it is given is a constant there"),
+  EXPECT_NE(text.find("The wait asks for parity 0 each time, because what it is given is a constant there"),
             std::string::npos)
       << text;
 }
