@@ -53,7 +53,7 @@ MISTAKES = {
     "--groups 5,": 'gemm: --groups = "" is not a whole number.',
     "--groups ''": "gemm: --groups: the value is empty; gemm --help lists the options",
     "--m ''": "gemm: --m: the value is empty; gemm --help lists the options",
-    "--c-type=": "gemm: --c-type: the value is empty; gemm --help lists the options",
+    "--c-type=": "gemm: --c-type: 1 required TYPE missing; gemm --help lists the options",
     "--groups 0,0": "gemm: M = 0 is too small. Legal are 1 to 8388480.",
     "--groups 5,6 --m 12": "gemm: the groups have 11 rows together, and M = 12: they must add up to M.",
     "--groups 5,6 --m 5 --masked": "gemm: a masked group has 6 rows, and M = 5: M is the most that one may have.",
