@@ -175,9 +175,9 @@ TEST_F(RaceTest, SaysWhoHasNotHeardThatAGroupHasBeenRead) {
                wait(awaited, awaited == 0 ? "0" : "1", "W") + "st.shared.u32 [%own], %lane;\nEND:\n");
   };
   expect_silence(two_warps(0));
-  expect_one(
-      two_warps(1), "race",
-      {"warp 1 waited last at f.cu:", "for bar[1], of which no phase had ended: does the copy's thread arrive there"});
+  expect_one(two_warps(1), "race",
+             {"warp 1 [lane 0] waited last at f.cu:",
+              "for bar[1], of which no phase had ended: does the copy's thread arrive there"});
 }
 
 TEST_F(RaceTest, TakesTheYoungestGroupsForPending) {
