@@ -257,10 +257,8 @@ std::string one_wait_more_than_arrivals(const Sleepers& sleepers, const Group& g
     if (filled == nullptr || filled->arrivers.empty()) {
       return fmt::format(
           "nobody has ever arrived at {}, and all other threads have ended: nobody has filled that slot either, since "
-          "{} "
-          "has got no arrival, so that nobody has anything to free. Does warp {} step past a slot that it has not "
-          "filled, "
-          "or wait for one at the end?",
+          "{} has got no arrival, so that nobody has anything to free. Does warp {} step past a slot that it has not "
+          "filled, or wait for one at the end?",
           name_of_barrier(first), name_of_barrier(*first.grid().kernel, *full), first.warp->index);
     }
   }

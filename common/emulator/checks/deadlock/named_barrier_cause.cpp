@@ -74,14 +74,12 @@ std::string exited_before_the_barrier(const Sleepers&, const Group& group) {
   if (gone == 0 || living - here >= missing) return {};
   const char* skipped =
       "is there a return, or a branch that skips the barrier, before it? Every warp that it counts must reach it "
-      "before "
-      "exiting";
+      "before exiting";
   // As if each warp had come once.
   if (barrier.generation * barrier.expected + barrier.arrived == block.warps.size() * machine::kWarpSize) {
     return fmt::format(
         "barrier {} counts {} threads{}: so many ended it before, and {} have come since, which makes {}, all threads "
-        "of "
-        "the block. Is it to count all of them? Otherwise {}",
+        "of the block. Is it to count all of them? Otherwise {}",
         first.wait.address, barrier.expected, at_line(*first.grid().kernel, first.pc), barrier.arrived,
         block.warps.size() * machine::kWarpSize, skipped);
   }

@@ -49,8 +49,7 @@ std::string one_block_meets_once_more(const Sleepers& sleepers, const Group& gro
   return fmt::format(
       "all threads of block rank {0} wait at barrier.cluster{1}, and those of rank {2} have gone past it and wait "
       "elsewhere. Each barrier.cluster takes all threads of the cluster: does rank {0} execute one more before, as in "
-      "a "
-      "branch by rank?",
+      "a branch by rank?",
       here->rank, at_line(kernel, first.pc), gone->rank);
 }
 
