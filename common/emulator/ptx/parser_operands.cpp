@@ -32,6 +32,10 @@ void Parser::guard(Instruction& instruction) {
   instruction.guarded = true;
   instruction.guard_negated = take_if('!');
   const Token name = expect_identifier("a predicate register");
+  if (peek().kind == TokenKind::dotted) {
+    throw SyntaxError(fmt::format("{} follows the predicate of a guard", describe(peek())), peek().position,
+                      "an opcode");
+  }
   const std::optional<Operand> predicate = register_operand(name);
   if (!predicate) unknown_name(name);
   if (predicate->kind != OperandKind::reg || function_->registers[predicate->reg].type != Type::pred) {

@@ -173,6 +173,8 @@ TEST(InstructionsTest, NamesTheRegisterThatIsUnknown) {
 TEST(InstructionsTest, RefusesGuardsThatAreNoPredicates) {
   EXPECT_EQ(failure_of("@%r1 ret;"),
             "line 4, column 2: `%r1` cannot guard an instruction; legal here: a register of type .pred");
+  EXPECT_EQ(failure_of("@%p1 .ret;"),
+            "line 4, column 6: `.ret` follows the predicate of a guard; legal here: an opcode");
   EXPECT_TRUE(failure_of("@5 ret;").starts_with("line 4, column 2: unexpected `5` instead of a predicate register"));
   EXPECT_EQ(failure_of("mov.pred %p1, !%r1;"),
             "line 4, column 15: `!%r1` negates something that is not a predicate; "
