@@ -162,7 +162,7 @@ class Ring:
         return "empty"
 
     def rows(self):
-        """How many rows have been announced, and how many used up."""
+        """How many rows have been announced, and how many consumed."""
         return sum(self.announced), sum(self.freed)
 
 
@@ -205,7 +205,7 @@ def draw_ring(run):
                       text(at[0], at[1] - 3, f"stage {stage}", "part"), text(at[0], at[1] + 12, WORDS[state], "small")]
         parts += [text(x, y + outer + 24, f"producer: row {announced}, stage {announced % stages}", "part"),
                   text(x, y + outer + 42, f"consumer: row {freed}, stage {freed % stages}", "part")]
-    notes = ["filling: announced, and the bytes are on their way", "The row and the stage of a role are those that it fills, or uses up, next."]
+    notes = ["filling: announced, and the bytes are on their way", "The row and the stage of a role are those that it fills, or consumes, next."]
     bottom = 54 + (len(moments) - 1) // columns * below + 2 * outer
     parts += [text(10, bottom + 74 + 18 * number, note, "quiet") for number, note in enumerate(notes)]
     return svg(side * columns + 8, bottom + 106, f"A ring of {stages} stages at five moments of a run", parts)

@@ -14,7 +14,7 @@ constexpr int kThreads = 2 * kWarpSize;
 /// What a warp does.
 enum class Role { produce, consume };
 
-/// The calling warp's role: warp 0 fills stages, warp 1 uses them up. Called by a whole warp.
+/// The calling warp's role: warp 0 fills stages, warp 1 consumes them. Called by a whole warp.
 __device__ Role warp_role() { return warp_index() == 0 ? Role::produce : Role::consume; }
 
 /// Keeps the calling warp busy for so many clock cycles.
@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(kThreads)
     sum_rows(const uint32_t* in, int rows, uint32_t* sums, uint32_t* left, int work, RowTimes* times) {
   __shared__ alignas(128) uint32_t tile[Stages][kRow];
   __shared__ uint64_t full[Stages];   // full[s] ends a phase when a row has arrived in stage s
-  __shared__ uint64_t empty[Stages];  // empty[s] ends a phase when the row in stage s has been used up
+  __shared__ uint64_t empty[Stages];  // empty[s] ends a phase when the row in stage s has been consumed
 
   //! [init]
   if (threadIdx.x == 0) {
