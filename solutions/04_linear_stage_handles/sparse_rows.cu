@@ -1,4 +1,4 @@
-// Chapter 04: rows of different lengths, of which some are empty and some are spoilt, so that both roles have paths on
+// Chapter 04: rows of different lengths, of which some are empty and some are corrupt, so that both roles have paths on
 // which there is little to do. The handles make sure that no path forgets its stage.
 #include "launches.hpp"
 #include "stagecraft/bulk_copy.hpp"

@@ -17,7 +17,7 @@ using stagecraft::harness::spell_unwritten;
 
 namespace {
 
-/// Rows of these lengths; a negative length: a spoilt row that long.
+/// Rows of these lengths; a negative length: a corrupt row that long.
 void expect_right_sums(std::vector<int> lengths, uint64_t seed) {
   const int rows = static_cast<int>(lengths.size());
   auto in = random_values<float>(rows * kRowPitch, seed);
