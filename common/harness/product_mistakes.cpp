@@ -223,6 +223,39 @@ std::vector<WrongReading> wrong_readings(const TileLayout& tile) {
   return all;
 }
 
+// ---- How the tensor core reads an element ---------------------------------------------------------------------------
+
+/// A format of floating-point elements, of 8 or 16 bits.
+struct Format {
+  const char* name;
+  int exponent, mantissa;  // bits
+  bool has_infinities = true;
+
+  int smallest() const { return 2 - (1 << (exponent - 1)); }  // exponent of a normal number
+
+  double value_of(uint32_t bits) const {
+    const uint32_t field = bits >> mantissa & ((1u << exponent) - 1), fraction = bits & ((1u << mantissa) - 1);
+    const bool ends = has_infinities ? field == (1u << exponent) - 1 : (bits | 1u << (exponent + mantissa)) == 0xff;
+    const double size =
+        field == 0 ? std::ldexp(fraction, smallest() - mantissa)
+                   : std::ldexp((1u << mantissa) + fraction, static_cast<int>(field) - 1 + smallest() - mantissa);
+    return ends ? NAN : std::copysign(size, bits >> (exponent + mantissa) != 0 ? -1.0 : 1.0);
+  }
+
+  /// The bits of a value; nothing where it is not one of the format's.
+  std::optional<uint32_t> bits_of(double value) const {
+    if (!std::isfinite(value)) return std::nullopt;
+    const int power = value == 0 ? smallest() : std::max(std::ilogb(value), smallest());
+    const double units = std::ldexp(std::abs(value), mantissa - power);  // of the last bit
+    const double bits = units + std::ldexp(power - smallest(), mantissa);
+    if (bits >= std::ldexp(1, exponent + mantissa)) return std::nullopt;
+    const uint32_t all = static_cast<uint32_t>(bits) | uint32_t{std::signbit(value)} << (exponent + mantissa);
+    return value_of(all) == value ? std::optional(all) : std::nullopt;
+  }
+};
+
+constexpr Format kBf16{"bf16", 8, 7}, kF16{"f16", 5, 10}, kE4m3{"e4m3", 4, 3, false}, kE5m2{"e5m2", 5, 2};
+
 // ---- Searching ------------------------------------------------------------------------------------------------------
 
 class Search {
@@ -273,6 +306,7 @@ class Search {
     of_places_ = false;
     scales();
     epilogue();
+    formats();
     conversion();
     weights();
     if (!best_) moved_parts();
@@ -820,6 +854,41 @@ class Search {
     for (const auto& map : index_maps(s_.m, s_.tile_m, "row")) {
       try_element("the sums are right, and what is added to them or multiplies them is of other rows: " + map.what,
                   [&](int r, int c) { return with(r, c, map.from(r), c); });
+    }
+  }
+
+  /// Elements of one format that are taken for those of another.
+  void formats() {
+    std::vector<std::pair<Format, Format>> pairs;  // written, read
+    if (s_.mma_k == 16) pairs = {{kBf16, kF16}, {kF16, kBf16}};
+    if (s_.mma_k == 32) pairs = {{kE4m3, kE5m2}, {kE5m2, kE4m3}};
+    for (const auto& [written, read] : pairs) {
+      const auto taken = [&](std::span<const double> elements) {
+        std::vector<double> all;
+        for (const double element : elements) {
+          const std::optional<uint32_t> bits = written.bits_of(element);
+          if (!bits) return std::vector<double>();
+          all.push_back(read.value_of(*bits));
+        }
+        return all;
+      };
+      const std::vector<double> taken_a = taken(w_.a), taken_b = taken(w_.b);
+      for (const int which : {1, 2, 3}) {
+        const bool of_a = (which & 1) != 0, of_b = (which & 2) != 0;
+        if ((of_a && taken_a.empty()) || (of_b && taken_b.empty())) continue;
+        const std::string whose = !of_b ? "A" : !of_a ? "B" : "A and B";
+        try_sums("the elements of " + whose + " are " + written.name + ", and are read as " + read.name +
+                     ". Which format does the instruction descriptor name?",
+                 [&](int r, int c) {
+                   if (r >= s_.m || c >= s_.n) return 0.0;
+                   double sum = 0;
+                   for (int k = 0; k < s_.k; ++k) {
+                     sum += (of_a ? taken_a[size_t(r) * s_.k + k] : a(r, k)) *
+                            (of_b ? taken_b[size_t(c) * s_.k + k] : b(c, k));
+                   }
+                   return sum;
+                 });
+      }
     }
   }
 

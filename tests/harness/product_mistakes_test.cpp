@@ -1,8 +1,11 @@
 #include "harness/product_mistakes.hpp"
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <string>
@@ -175,6 +178,40 @@ TEST(ProductMistakesTest, NamesConversions) {
   const std::string said = likely_mistake<Element, Element>(cut, wrong.sums, wrong.a, wrong.b, kShape,
                                                             ProductTolerance{.k = static_cast<size_t>(kShape.k)});
   EXPECT_NE(said.find(": each element is cut off towards zero"), std::string::npos) << said;
+}
+
+TEST(ProductMistakesTest, NamesElementsThatAreReadInAnotherFormat) {
+  const ProductShape shape{64, 64, 64, 64, 64, 64};
+  Case wrong(shape);
+  const auto as_f16 = [](double value) {
+    const auto bits = std::bit_cast<uint16_t>(__float2bfloat16_rn(static_cast<float>(value)));
+    return double{__half2float(std::bit_cast<__half>(bits))};
+  };
+  wrong.make_sums([&](int r, int c, int k) { return as_f16(wrong.at_a(r, k)) * wrong.at_b(c, k); });
+  expect_said(wrong, ": the elements of A are bf16, and are read as f16.");
+  wrong.make_sums([&](int r, int c, int k) { return as_f16(wrong.at_a(r, k)) * as_f16(wrong.at_b(c, k)); });
+  expect_said(wrong, ": the elements of A and B are bf16, and are read as f16.");
+
+  ProductShape of_bytes = shape;
+  of_bytes.mma_k = 32;
+  const auto a = random_values<__nv_fp8_e5m2>(size_t(of_bytes.m) * of_bytes.k, 1);
+  const auto b = random_values<__nv_fp8_e5m2>(size_t(of_bytes.n) * of_bytes.k, 2);
+  std::vector<__nv_fp8_e4m3> read_b;
+  for (const __nv_fp8_e5m2 element : b) read_b.push_back(std::bit_cast<__nv_fp8_e4m3>(element));
+  const auto sums = reference_product<__nv_fp8_e5m2>(a, b, of_bytes.m, of_bytes.n, of_bytes.k);
+  std::vector<float> c;
+  for (int i = 0; i < of_bytes.m * of_bytes.n; ++i) {
+    double sum = 0;
+    for (int k = 0; k < of_bytes.k; ++k) {
+      sum += double{static_cast<float>(a[size_t(i / of_bytes.n) * of_bytes.k + k])} *
+             double{static_cast<float>(read_b[size_t(i % of_bytes.n) * of_bytes.k + k])};
+    }
+    c.push_back(static_cast<float>(sum));
+  }
+  const std::string said = likely_mistake<float, __nv_fp8_e5m2>(
+      c, sums, a, b, of_bytes,
+      ProductTolerance{.k = static_cast<size_t>(of_bytes.k), .output_epsilon = kRounding<float>});
+  EXPECT_NE(said.find(": the elements of B are e5m2, and are read as e4m3."), std::string::npos) << said;
 }
 
 TEST(ProductMistakesTest, NamesWhatIsMadeOfTheSums) {
