@@ -155,9 +155,19 @@ std::string one_speaks_for_several(FindingLog& findings, const ClusterRecord& cl
                         [&](uint32_t warp) { return accesses.has_stored(warp); });
 }
 
+/// That a load or a store is not followed by the tcgen05.wait that it needs.
+std::string missing_wait(const TensorAccess& access) {
+  return access.kind == TensorAccessKind::load
+             ? "tcgen05.wait::ld is missing: the load may still be reading when its instruction has passed; the wait "
+               "must come before the arrival that releases the accumulator"
+             : "tcgen05.wait::st is missing: the store may still be writing when its instruction has passed; the "
+               "wait must come before the barrier that tells others of it";
+}
+
 /// The line of the tcgen05.wait that follows a load or a store before its thread arrives anywhere; empty: there is
 /// none.
-std::string wait_that_follows(const ClusterRecord& cluster, const TensorAccess& access, const char* wait) {
+std::string wait_that_follows(const ClusterRecord& cluster, const TensorAccess& access) {
+  const char* const wait = access.kind == TensorAccessKind::load ? "wait::ld" : "wait::st";
   const machine::Kernel& kernel = cluster.kernel();
   if (access.pc >= kernel.places.size() || kernel.places[access.pc].function == nullptr) return {};
   const auto& body = kernel.places[access.pc].function->body;
@@ -219,6 +229,9 @@ std::string cause_of(FindingLog& findings, const ClusterRecord& cluster, const T
           WaitCause(findings, cluster).let_pass_by_unaware(side_of(cluster, before), side_of(cluster, now));
       if (!unaware.empty()) return unaware;
     }
+    if (conflict.flaw == TensorFlaw::not_waited && wait_that_follows(cluster, before).empty()) {
+      return missing_wait(before);
+    }
     const std::string early =
         WaitCause(findings, cluster).passed_between(side_of(cluster, before), side_of(cluster, now));
     if (!early.empty()) return early;
@@ -268,18 +281,12 @@ std::string cause_of(FindingLog& findings, const ClusterRecord& cluster, const T
     }
   }
   if (conflict.flaw == TensorFlaw::not_waited) {
-    const std::string wait = wait_that_follows(cluster, before, load ? "wait::ld" : "wait::st");
-    if (before.warp != now.warp && !wait.empty()) {
-      return fmt::format(
-          "the {} has not come to its tcgen05.wait::{} at {} yet, so that nobody knows of its end: does the {} take "
-          "the columns of another tile or warp, or not wait for this warp's arrival?",
-          load ? "load" : "store", load ? "ld" : "st", wait, side_of(cluster, now).what);
-    }
-    return load
-               ? "tcgen05.wait::ld is missing: the load may still be reading when its instruction has passed; the wait "
-                 "must come before the arrival that releases the accumulator"
-               : "tcgen05.wait::st is missing: the store may still be writing when its instruction has passed; the "
-                 "wait must come before the barrier that tells others of it";
+    const std::string wait = wait_that_follows(cluster, before);
+    if (before.warp == now.warp || wait.empty()) return missing_wait(before);
+    return fmt::format(
+        "the {} has not come to its tcgen05.wait::{} at {} yet, so that nobody knows of its end: does the {} take "
+        "the columns of another tile or warp, or not wait for this warp's arrival?",
+        load ? "load" : "store", load ? "ld" : "st", wait, side_of(cluster, now).what);
   }
   if (!load && now.kind == TensorAccessKind::operation) {
     const std::string cause = one_speaks_for_several(findings, cluster, accesses, before, now);
@@ -446,6 +453,14 @@ void TensorMemoryCheck::report(const ClusterRecord& cluster, State& state,
           "this thread's {} before was for {}: does it take another accumulator where it should go on with that one, "
           "as a scope that is one loop too deep does? Otherwise {}",
           side_of(cluster, now).what, spell(written->second), finding.likely_cause);
+    }
+    const bool is_of_product = std::any_of(state.accumulators.begin(), state.accumulators.end(), is_same_accumulator);
+    if (conflict.flaw == TensorFlaw::unwritten_load && !state.accumulators.empty() && !is_of_product) {
+      finding.likely_cause = fmt::format(
+          "no tcgen05.mma writes these columns: {} {}. Is the load's column that of an accumulator, and has that as "
+          "many columns (N) as are loaded?",
+          state.accumulators.size() == 1 ? "the accumulator is" : "the first accumulator is",
+          spell(state.accumulators.front()));
     }
     if (conflict.flaw == TensorFlaw::unwritten_load) {
       findings_.add_suspicion(cluster.cluster(), now.pc, *identity, std::move(finding));

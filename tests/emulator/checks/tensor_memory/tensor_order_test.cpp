@@ -606,6 +606,23 @@ TEST_F(TensorOrderTest, FindsALoadOfWhatNobodyHasWritten) {
       {"loads columns 0 to 3", "which nothing has written since they were allocated", line_of(wrong, "tcgen05.ld")});
 }
 
+TEST_F(TensorOrderTest, NamesTheAccumulatorWhereALoadIsOfOtherColumns) {
+  const std::string body = start(1, 1) + "@!%first bra LOAD;\n" + descriptors() + multiply() + commit(0) + "LOAD:\n" +
+                           wait(0, 0, "FULL") + kAfter + with(kLoad, "%r3, %r15;", "%r3, %r15; add.u32 %r3, %r3, 8;") +
+                           kWaitLoad + kFree;
+  expect_one(run(body, kTwoWarps), "uninitialised load",
+             {"loads columns 8 to 11",
+              "no tcgen05.mma writes these columns: the accumulator is columns 0 to 7 (lanes 0 to 127)"});
+}
+
+TEST_F(TensorOrderTest, NamesTheWaitThatIsMissingBeforeTheMemoryIsFreed) {
+  const std::string right = start(1, 1) + "@!%first bra LOAD;\n" + descriptors() + multiply() + commit(0) + "LOAD:\n" +
+                            wait(0, 0, "FULL") + kAfter + kLoad + kWaitLoad + kFree;
+  expect_silence(run(right, kTwoWarps));
+  expect_one(run(with(right, kWaitLoad, ""), kTwoWarps), "race",
+             {"frees columns 0 to 3", "likely cause: tcgen05.wait::ld is missing"});
+}
+
 TEST_F(TensorOrderTest, FindsLanesThatAreMissingAtALoad) {
   const std::string right = start(1, 1) + "@!%first bra LOAD;\n" + descriptors() + multiply() + commit(0) + "LOAD:\n" +
                             wait(0, 0, "FULL") + kAfter + kLoad + kWaitLoad + kFree;
