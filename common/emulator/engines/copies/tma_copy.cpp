@@ -199,13 +199,31 @@ SharedFootprint footprint_of(const std::shared_ptr<const TensorBox>& box) {
   return {[box](uint32_t address) { return shared_ranges(*box, address); }};
 }
 
+/// Where the box is to land. A box too large for its place may be that of another map: its size is said.
+std::vector<BulkTarget> targets_of_box(Fragment& fragment, uint32_t lane, const TensorDetail& detail,
+                                       const TensorBox& box) {
+  try {
+    return targets_of(fragment, lane, detail.target, box.shared_bytes(), kTileAlignment, detail.what);
+  } catch (Fault& fault) {
+    if (fault.kind == FaultKind::illegal_address && box.map.mode == TensorMode::box) {
+      std::string sizes;
+      for (int i = 0; i < box.map.rank; ++i) sizes += fmt::format("{}{}", i == 0 ? "" : " x ", box.map.box[i]);
+      fault.details.push_back(
+          fmt::format("the box of its tensor map has {} elements, the contiguous ones first: is it the map of this "
+                      "tile?",
+                      sizes));
+    }
+    throw;
+  }
+}
+
 Outcome load(Fragment& fragment, const Op& op, LaneMask mask) {
   const TensorDetail& detail = tensor_detail_of(op);
   note_effect(fragment);
   issue_lanes(mask, [&](uint32_t lane) {
     const auto box = std::make_shared<const TensorBox>(box_of(fragment, lane, detail, false));
     check_rows(fragment.grid(), *box, false, detail.what);
-    auto targets = targets_of(fragment, lane, detail.target, box->shared_bytes(), kTileAlignment, detail.what);
+    auto targets = targets_of_box(fragment, lane, detail, *box);
     announce_early_load(fragment, lane, *box);
     Cluster* cluster = &fragment.cluster();
     DeliveryNotes notes{.lane = lane, .layout = layout_of(box->map.swizzle)};
