@@ -141,6 +141,16 @@ std::string WaitCause::in_wait(const ConflictSide& first, const ConflictSide& se
   // A copy may be one of the first round, which waits for nothing.
   const bool fills = second.operation != nullptr && second.operation->completion == AsyncCompletion::mbarrier;
   if (wait.phases == 0 && !fills) {
+    const auto [waited, last] = last_wait_of(second);
+    const auto array = [&](uint32_t index) { return variable_of(cluster_, order_.barrier(index)); };
+    if (last != nullptr && last->time > wait.time && array(waited) == array(signal.barrier) &&
+        !order_.barrier(waited).is_for_copies) {
+      return fmt::format(
+          "the last wait before the {0}{1} was for {2}, and the {3} has ended when phase {4} of {5} has: does the {0} "
+          "name another slot than the one that was waited for?",
+          second.what, line(last->pc).empty() ? std::string() : "," + line(last->pc) + ",", name(waited), first.what,
+          signal.phase, barrier);
+    }
     if (std::string ahead = ahead_of_others(second, wait, barrier); !ahead.empty()) return ahead;
     return fmt::format(
         "the wait{} for {} passed at once, because it was for parity 1 and no phase had ended: what waits for the {} "

@@ -44,6 +44,9 @@ std::string counts_too_few(const ClusterRecord& cluster, const BarrierOrder& bar
       line_of(cluster, pc), arrivers.size());
 }
 
+/// "[2]" of "empty[2]"; empty where the barrier is not one of an array.
+std::string slot_of(const std::string& barrier) { return barrier.substr(std::min(barrier.rfind('['), barrier.size())); }
+
 }  // namespace
 
 std::string RaceCause::in_arrivals(const PastAccess& access, uint32_t other_warp, const VectorClock* known,
@@ -130,12 +133,27 @@ std::string RaceCause::in_arrival_not_waited_for(const PastAccess& before, const
     if (note.time < before.time || (note.lanes & before.lanes) == 0 || waits.find(note.barrier) != waits.end())
       continue;
     if (std::string few = counts_too_few(cluster_, order_.barrier(note.barrier), note.pc); !few.empty()) return few;
-    if (std::string cause = through_another(before, note); !cause.empty()) return cause;
+    const BarrierOrder& released = order_.barrier(note.barrier);
+    const auto [waited, last] = waits_.last_wait_of(side_of(now.record));
+    const std::string slot = slot_of(name(released));
+    const std::string other_slot = last == nullptr ? std::string() : slot_of(name(order_.barrier(waited)));
+    const bool of_one_array =
+        last != nullptr && variable_of(cluster_, order_.barrier(waited)) == variable_of(cluster_, released);
+    // Those of one array that are for copies and for threads may be the two sides of one slot.
+    const bool are_two_sides = of_one_array && order_.barrier(waited).is_for_copies != released.is_for_copies;
+    const bool is_elsewhere = !slot.empty() && !other_slot.empty() && slot != other_slot && !are_two_sides;
+    if (!is_elsewhere || !of_one_array) {
+      if (std::string cause = through_another(before, note); !cause.empty()) return cause;
+    }
     return fmt::format(
         "the {} is followed by the arrival on {}{}, and the thread that {} has never waited there: it must, before "
-        "the {}",
-        before.writes() ? "write" : "read", name(order_.barrier(note.barrier)), line(note.pc),
-        now.record.writes() ? "writes" : "reads", now.record.writes() ? "write" : "read");
+        "the {}{}",
+        before.writes() ? "write" : "read", name(released), line(note.pc), now.record.writes() ? "writes" : "reads",
+        now.record.writes() ? "write" : "read",
+        is_elsewhere ? fmt::format("; or, since its last wait{} was for {}, does one of the two access another slot "
+                                   "than that of its own wait?",
+                                   line(last->pc), name(order_.barrier(waited)))
+                     : std::string());
   }
   return {};
 }
@@ -145,7 +163,6 @@ std::string RaceCause::through_another(const PastAccess& before, const ArrivalNo
   const char* const verb = before.writes() ? "write" : "read";
   // The slot of the copy that brought the bytes, and the thread's last arrival at this array before the access: where
   // that is the slot's own, and not that of the round before, it came too early.
-  const auto slot_of = [](const std::string& name) { return name.substr(std::min(name.rfind('['), name.size())); };
   const uint32_t rank = address_ >> machine::kSharedRankShift, offset = address_ & machine::kSharedOffsetMask;
   std::string slot;
   if (rank < cluster_.memory.size()) {

@@ -510,6 +510,29 @@ TEST_F(RaceTest, NamesTheArrivalThatAWriterDoesNotWaitFor) {
               "the thread that writes has never waited there: it must, before the write"});
 }
 
+TEST_F(RaceTest, AsksForTheSlotWhereAWriterWaitsForAnotherThanTheReaderReleases) {
+  const std::string body = R"(@%first mbarrier.init.shared.b64 [bar], 32;
+    @%first mbarrier.init.shared.b64 [bar+8], 32;
+    mov.u32 %r1, tile;
+    mad.lo.u32 %other, %lane, 4, %r1;
+    bar.sync 0;
+    setp.eq.u32 %p1, %warp, 1;
+    @%p1 bra READ;
+    nanosleep.u32 20000;
+    WAIT: mbarrier.try_wait.parity.shared.b64 %p7, [bar+8], 1;
+    @!%p7 bra WAIT;
+    st.shared.u32 [%other], %thread;
+    bra END;
+    READ: ld.shared.u32 %r2, [%other];
+    mbarrier.arrive.shared.b64 _, [bar];
+    END:
+  )";
+  expect_one(run(body), "race",
+             {"the read is followed by the arrival on bar[0] at " + line_of(body, "mbarrier.arrive"),
+              "since its last wait at " + line_of(body, "try_wait") +
+                  " was for bar[1], does one of the two access another slot than that of its own wait?"});
+}
+
 TEST_F(RaceTest, SaysThatOneLaneAloneCameToABarrierOfTheBlock) {
   // Lane 0 of warp 1 waits for warp 0 at a named barrier; all its lanes read.
   const std::string body = R"(mov.u32 %r1, tile;
