@@ -7,6 +7,7 @@
 #include "emulator/checks/initialisation/unread_check.hpp"
 #include "emulator/checks/initialisation/unwritten_check.hpp"
 #include "emulator/checks/memory_checks.hpp"
+#include "emulator/checks/proxies/alignment_check.hpp"
 #include "emulator/checks/proxies/proxy_check.hpp"
 #include "emulator/checks/proxies/tensor_map_check.hpp"
 #include "emulator/checks/race/race_check.hpp"
@@ -35,6 +36,7 @@ using AllMemoryChecks = MemoryChecks<BarrierCheck,            //
                                      StoreReadCheck,          //
                                      WarpgroupRegisterCheck,  //
                                      ProxyCheck,              //
+                                     AlignmentCheck,          //
                                      TensorMapCheck,          //
                                      TensorMemoryCheck,       //
                                      NanScaleCheck,           //

@@ -12,6 +12,7 @@
 #include "emulator/scheduling/warp_start.hpp"
 #include "emulator/state/barrier_misuse.hpp"
 #include "emulator/state/choices.hpp"
+#include "emulator/state/register_writes.hpp"
 #include "emulator/state/waiting.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -409,20 +410,15 @@ namespace {
 /// The register with which an instruction addresses memory, if its function never writes it: "%rd4". Else empty.
 std::string unwritten_address(const Kernel& kernel, uint32_t pc) {
   if (pc >= kernel.places.size() || kernel.places[pc].function == nullptr) return {};
-  const auto& body = kernel.places[pc].function->body;
-  if (kernel.places[pc].instruction >= body.size()) return {};
-  const auto is_written = [&](ptx::RegisterId reg) {
-    return std::any_of(body.begin(), body.end(), [&](const ptx::Instruction& each) {
-      if (each.operands.empty() || each.operands[0].kind == ptx::OperandKind::address) return false;
-      bool writes = false;
-      ptx::visit_registers(each.operands[0], [&](ptx::RegisterId written) { writes = writes || written == reg; });
-      return writes;
-    });
-  };
-  for (const ptx::Operand& operand : body[kernel.places[pc].instruction].operands) {
+  const ptx::Function& function = *kernel.places[pc].function;
+  if (kernel.places[pc].instruction >= function.body.size()) return {};
+  for (const ptx::Operand& operand : function.body[kernel.places[pc].instruction].operands) {
     if (operand.kind != ptx::OperandKind::address || operand.list.empty()) continue;
     const ptx::Operand& base = operand.list[0];
-    if (base.kind == ptx::OperandKind::reg && !is_written(base.reg)) return base.name;
+    if (base.kind != ptx::OperandKind::reg) continue;
+    bool is_written = false;
+    for_each_write(function, base.reg, [&](uint32_t) { is_written = true; });
+    if (!is_written) return base.name;
   }
   return {};
 }

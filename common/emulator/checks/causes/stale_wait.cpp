@@ -8,6 +8,7 @@
 
 #include "emulator/checks/causes/asked_once.hpp"
 #include "emulator/checks/ordering/wording.hpp"
+#include "emulator/state/register_writes.hpp"
 
 namespace stagecraft::emulator::checks {
 
@@ -54,20 +55,17 @@ std::optional<uint64_t> constant_parity(const machine::Kernel& kernel, uint32_t 
     if (operands.size() < 3) return std::nullopt;
     const ptx::Operand& parity = operands[2];  // after the answer and the address
     if (parity.kind == ptx::OperandKind::integer) return parity.bits & 1;
+    if (parity.kind != ptx::OperandKind::reg) return std::nullopt;
     std::optional<uint64_t> value;
     size_t writes = 0;
-    for (size_t i = 0; i < function.body.size(); ++i) {
+    machine::for_each_write(function, parity.reg, [&](uint32_t i) {
       const ptx::Instruction& each = function.body[i];
-      if (parity.kind != ptx::OperandKind::reg || each.operands.empty()) continue;
-      bool is_written = false;
-      ptx::visit_registers(each.operands.front(), [&](ptx::RegisterId reg) { is_written |= reg == parity.reg; });
-      if (!is_written) continue;
       ++writes;
       const bool is_copy = kernel.traits.at(&function)[i].computes == machine::Computation::copy;
       if (is_copy && !each.guarded && each.operands[1].kind == ptx::OperandKind::integer) {
         value = each.operands[1].bits & 1;
       }
-    }
+    });
     return writes == 1 ? value : std::nullopt;
   };
   const std::string line = kernel.describe_source(pc);

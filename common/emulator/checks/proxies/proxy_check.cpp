@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "emulator/checks/ordering/wording.hpp"
+#include "emulator/checks/proxies/layouts.hpp"
 #include "emulator/checks/reporting/report.hpp"
 
 namespace stagecraft::emulator::checks {
@@ -26,50 +27,12 @@ constexpr uint32_t kPageBytes = ShadowMemory::kPageBytes;
 constexpr uint32_t kResponseBytes = 16;    // what an operation that needs a fence after reads writes
 constexpr size_t kRangesOfOneLayout = 16;  // one of so many is compared: a tile is brought by few copies
 
-std::string_view spell(SharedLayout layout) {
-  switch (layout) {
-    case SharedLayout::unknown: return "an unknown layout";
-    case SharedLayout::linear: return "no swizzle";
-    case SharedLayout::swizzle_32: return "the 32-byte swizzle";
-    case SharedLayout::swizzle_64: return "the 64-byte swizzle";
-    case SharedLayout::swizzle_128: return "the 128-byte swizzle";
-    case SharedLayout::swizzle_128_atom_32: return "the 128-byte swizzle with atoms of 32 bytes";
-    case SharedLayout::swizzle_128_atom_32_flip_8: return "the 128-byte swizzle with flipped atoms of 32 bytes";
-    case SharedLayout::swizzle_128_atom_64: return "the 128-byte swizzle with atoms of 64 bytes";
-  }
-  return {};
-}
-
-/// After how many bytes a swizzle's pattern repeats; 0 where nothing repeats.
-uint32_t period_of(SharedLayout layout) {
-  switch (layout) {
-    case SharedLayout::swizzle_32: return 256;
-    case SharedLayout::swizzle_64: return 512;
-    case SharedLayout::swizzle_128: return 1024;
-    case SharedLayout::swizzle_128_atom_32: return 512;
-    default: return 0;
-  }
-}
-
 /// Whether a thread's write is the store of tcgen05.alloc. PTX calls it a weak store, like any other of a thread.
 bool is_allocation(const machine::Kernel& kernel, const PastAccess& write) {
   return !write.is_asynchronous() && kernel.traits_at(write.pc()).allocates_tensor_memory;
 }
 
 bool has_layout(const MatrixRead* matrix) { return matrix != nullptr && matrix->layout != SharedLayout::unknown; }
-
-/// Whether the first range of a matrix was written by copies with the layout of its descriptor. TMA takes
-/// the pattern from the bits of the address, wherever in it a tile begins (PTX ISA, "Swizzling modes": the base offset
-/// of a copy follows from its destination), as the tensor core does with base offset 0.
-bool is_copied_as_read(const ClusterRecord& cluster, const AsyncOperation& operation, const MatrixRead& matrix) {
-  const SharedRange& first = operation.reads[matrix.first];
-  bool copied = false;
-  cluster.memory[first.address >> machine::kSharedRankShift].for_each_write(
-      first.address & machine::kSharedOffsetMask, 1, [&](const PastAccess& write, uint32_t) {
-        copied = write.is_asynchronous() && cluster.order().operation(write.operation()).layout == matrix.layout;
-      });
-  return copied;
-}
 
 }  // namespace
 
@@ -129,7 +92,6 @@ void ProxyCheck::note_read(const ClusterRecord& cluster, const RecordedAccess& r
 void ProxyCheck::operation_issued(ClusterRecord& cluster, const IssuedOperation& issued) {
   const AsyncOperation& operation = issued.event;
   if (operation.generic_proxy) return;  // it is asynchronous, but accesses memory through the threads' own proxy
-  check_alignment(cluster, operation);
   if (operation.needs_fence_after_reads) check_reads(cluster, operation);
   if (may_overtake()) {
     State& state = states_[cluster];
@@ -295,43 +257,6 @@ void ProxyCheck::report_layout(const ClusterRecord& cluster, const PastAccess& b
   finding.likely_cause =
       "the tensor map (cuTensorMapEncodeTiled, its swizzle) and the matrix descriptor (bits 63:61) must name the same "
       "swizzle: take both from one constant";
-  findings_.add(cluster.cluster(), *identity, std::move(finding));
-}
-
-void ProxyCheck::check_alignment(const ClusterRecord& cluster, const AsyncOperation& operation) {
-  for (const MatrixRead& matrix : operation.matrices) {
-    const uint32_t period = period_of(matrix.layout);
-    if (period == 0 || matrix.base_offset != 0) continue;
-    // In the start of a tile that begins where the pattern does, the bits between a line of 128 bytes and the period
-    // are zero, wherever in the tile's first line an instruction begins.
-    const uint32_t beyond = matrix.start % period / 128 * 128;
-    if (beyond == 0 || is_copied_as_read(cluster, operation, matrix)) continue;
-    report_misaligned(cluster, operation, matrix, period, beyond);
-  }
-}
-
-void ProxyCheck::report_misaligned(const ClusterRecord& cluster, const AsyncOperation& operation,
-                                   const MatrixRead& matrix, uint32_t period, uint32_t beyond) {
-  const auto identity = findings_.claim(matrix.name, operation.fragment->pc, operation.fragment->pc);
-  if (!identity) return;
-  const machine::Kernel& kernel = cluster.kernel();
-  Diagnostic finding;
-  finding.kind = "misaligned tile";
-  finding.place = place_of(cluster, operation);
-  finding.message =
-      fmt::format("the {} issued here reads {} from {}, shared address 0x{:x}, with {}", operation.what, matrix.name,
-                  kernel.name_of_shared_byte(matrix.start), matrix.start, spell(matrix.layout));
-  finding.details.push_back(fmt::format(
-      "the pattern of this swizzle repeats every {} bytes, and the tile begins {} bytes after such a point: with base "
-      "offset 0 (bits 51:49 of the descriptor) a tile must begin where the pattern does",
-      period, beyond));
-  finding.likely_cause = fmt::format(
-      "the tile is not aligned: declare it alignas({}), and where it is in dynamic shared memory, align the start "
-      "of that too",
-      period);
-  finding.tolerated =
-      "a mainloop of CUTLASS for sm_100 has its tile of B so; the result is right here if the threads took the pattern "
-      "from the bits of the address";
   findings_.add(cluster.cluster(), *identity, std::move(finding));
 }
 

@@ -3,7 +3,7 @@
 //   - what threads have written was made visible to the operation's proxy by a fence (missing proxy fence);
 //   - where the operation says so, which is true of the responses of cluster launch control, a fence also after reads;
 //   - the same where nothing has used what a load brings before the arrival that lets a copy overwrite it;
-//   - the tensor core sees a tile as TMA has laid it out (swizzle mismatch, misaligned tile).
+//   - the tensor core sees a tile as TMA has laid it out (swizzle mismatch).
 #pragma once
 
 #include <cstdint>
@@ -54,15 +54,12 @@ class ProxyCheck final : public MemoryCheck {
                    const machine::SharedRange& range, const machine::MatrixRead* matrix, bool writes);
   /// Holds an operation that needs a fence after reads against the reads of what it overwrites, and forgets them.
   void check_reads(const ClusterRecord& cluster, const machine::AsyncOperation& operation);
-  void check_alignment(const ClusterRecord& cluster, const machine::AsyncOperation& operation);
   void report_fence(const ClusterRecord& cluster, const PastAccess& before, const machine::AsyncOperation& operation,
                     uint32_t address, bool writes);
   void report_overtaken(const ClusterRecord& cluster, const OvertakenLoads::Load& load,
                         const machine::AsyncOperation& operation, uint32_t address);
   void report_layout(const ClusterRecord& cluster, const PastAccess& before, const machine::AsyncOperation& operation,
                      const machine::MatrixRead& matrix, uint32_t address);
-  void report_misaligned(const ClusterRecord& cluster, const machine::AsyncOperation& operation,
-                         const machine::MatrixRead& matrix, uint32_t period, uint32_t beyond);
 
   PerCluster<State> states_;
   std::optional<UnreadLoads> unread_;  ///< of the grid's kernel

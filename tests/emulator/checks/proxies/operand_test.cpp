@@ -197,6 +197,33 @@ TEST_F(OperandTest, MustBeginWhereTheirSwizzleDoesWhenThreadsWriteThem) {
   expect_one(run(multiply_written_b(swizzled_operand(6), 128), kTwoWarps), "misaligned tile", {"every 256 bytes"});
 }
 
+TEST_F(OperandTest, MustBeDeclaredWithTheAlignmentThatTheirCopyNeeds) {
+  const std::string body = start(1, 1) + "@!%first bra WAIT;\n" + kCopy + wait(0, 0, "WAIT") + kFree;
+  expect_silence(run(body, kTwoWarps));
+  variables = with(variables, ".align 1024 .b8 a", ".align 8 .b8 a");  // it is at the same address
+  const auto by_luck = run(body, kTwoWarps);
+  expect_one(by_luck, "misaligned address",
+             {"cp.async.bulk writes a+0x0, which must be at a multiple of 16, and the variable is declared for "
+              "multiples of 8",
+              "only because of the variables beside it", "declare a with alignas(16)", line_of(body, "cp.async.bulk")});
+  // An address that is rounded up is right wherever the variable is.
+  const std::string rounded = "mov.u32 %r3, a; add.u32 %r3, %r3, 15; and.b32 %r3, %r3, -16;\n";
+  expect_silence(run(with(with(body, kCopy, rounded + kCopy), "[a], [%out]", "[%r3], [%out]"), kTwoWarps));
+  const std::string offset = "mov.u32 %r3, a; and.b32 %r4, %thread, 3; mad.lo.u32 %r3, %r4, 16, %r3;\n";
+  expect_one(run(with(with(body, kCopy, offset + kCopy), "[a], [%out]", "[%r3], [%out]"), kTwoWarps),
+             "misaligned address", {"declare a with alignas(16)"});
+}
+
+TEST_F(OperandTest, AskForTheSlotWhereAWriterWaitsForAnother) {
+  const std::string body = start(1, 1) + "@!%first bra WAIT;\n" + wait(0, 1, "ONE") + wait(1, 1, "OTHER") +
+                           descriptors() + multiply() + commit(0) + "st.shared.u32 [a], %thread;\n" +
+                           wait(0, 0, "WAIT") + kFree;
+  expect_one(run(body, kTwoWarps), "race",
+             {"the last wait before the write, at " + line_of(body, "OTHER:") +
+                  ", was for bar[1], and the tcgen05.mma has ended when phase 0 of bar[0] has",
+              "does the write name another slot than the one that was waited for?"});
+}
+
 TEST_F(OperandTest, MayTakeThePlaceOfTheAllocatedAddress) {
   // PTX calls the store of tcgen05.alloc a weak one, so a copy that comes later needs a fence as after any store of a
   // thread. Triton's kernels have none.
