@@ -82,10 +82,11 @@ __device__ __forceinline__ int tiles_of(const Problem& problem, int sequence) {
   return (problem.length(sequence) + Keys - 1) / Keys;
 }
 
-/// Tiles of all items. Called by a whole warp.
+/// Tiles of all items: fewer than 2^31, which the host checks, since 64-bit divisions would delay the first copy.
+/// Called by a whole warp.
 template <int Keys, typename Problem>
-__device__ __forceinline__ int64_t tiles_of_all(const Problem& problem) {
-  int64_t tiles = 0;
+__device__ __forceinline__ int tiles_of_all(const Problem& problem) {
+  int tiles = 0;
   for (int sequence = static_cast<int>(lane_index()); sequence < problem.sequences; sequence += kWarpSize) {
     tiles += tiles_of<Keys>(problem, sequence);
   }
@@ -112,16 +113,19 @@ class DecodingShare {
   /// Called by a whole warp.
   __device__ __forceinline__ explicit DecodingShare(const Problem& problem)
       : problem_(problem), tiles_(tiles_of_all<Keys>(problem)) {
-    sharing_ = static_cast<int>(min(tiles_, int64_t{gridDim.x}));
-    if (blockIdx.x >= sharing_) return;
-    const int64_t begin = tiles_ * blockIdx.x / sharing_, end = tiles_ * (blockIdx.x + 1) / sharing_;
+    sharing_ = min(tiles_, static_cast<int>(gridDim.x));
+    const auto block = static_cast<int>(blockIdx.x);
+    if (block >= sharing_) return;
+    // tiles_ * block / sharing_, without a product of more than 32 bits.
+    const int each = tiles_ / sharing_, left_over = tiles_ % sharing_;
+    const int begin = each * block + left_over * block / sharing_;
+    const int end = each * (block + 1) + left_over * (block + 1) / sharing_;
     const Place first = find(begin), last = find(end - 1);
-    const int64_t first_item = item_begin(first, begin),
-                  first_item_end = first_item + tiles_of<Keys>(problem, first.sequence);
-    const int64_t last_item = item_begin(last, end - 1),
-                  last_item_end = last_item + tiles_of<Keys>(problem, last.sequence);
-    const int64_t whole = first_item == begin && first_item_end <= end ? begin : min(first_item_end, end);
-    const int64_t whole_end = last_item_end == end ? end : max(last_item, whole);
+    const int first_item = item_begin(first, begin),
+              first_item_end = first_item + tiles_of<Keys>(problem, first.sequence);
+    const int last_item = item_begin(last, end - 1), last_item_end = last_item + tiles_of<Keys>(problem, last.sequence);
+    const int whole = first_item == begin && first_item_end <= end ? begin : min(first_item_end, end);
+    const int whole_end = last_item_end == end ? end : max(last_item, whole);
     ranges_[0] = {first, begin, whole};
     ranges_[1] = {last, whole_end, end};
     ranges_[2] = {first, whole, whole_end};
@@ -138,16 +142,16 @@ class DecodingShare {
     Range& range = ranges_[0];
     auto& [sequence, begin] = range.place;
     int tiles = tiles_of<Keys>(problem_, sequence);
-    while (range.at - begin >= int64_t{tiles} * problem_.key_heads) {
-      begin += int64_t{tiles} * problem_.key_heads;
+    while (range.at - begin >= tiles * problem_.key_heads) {
+      begin += tiles * problem_.key_heads;
       tiles = tiles_of<Keys>(problem_, ++sequence);
     }
-    const auto in_sequence = static_cast<int>(range.at - begin);
+    const int in_sequence = range.at - begin;
     piece.sequence = sequence;
     piece.key_head = in_sequence / tiles;
     piece.first = in_sequence % tiles;
-    piece.end = static_cast<int>(min(int64_t{tiles}, piece.first + range.end - range.at));
-    const int64_t item = range.at - piece.first;
+    piece.end = min(tiles, piece.first + range.end - range.at);
+    const int item = range.at - piece.first;
     piece.first_block = block_of(item);
     piece.blocks = block_of(item + tiles - 1) - piece.first_block + 1;
     range.at += piece.end - piece.first;
@@ -157,44 +161,44 @@ class DecodingShare {
  private:
   struct Place {
     int sequence = 0;
-    int64_t begin = 0;  // its first tile
+    int begin = 0;  // its first tile
   };
   struct Range {
     Place place{};  // of `at`, or before it
-    int64_t at = 0, end = 0;
+    int at = 0, end = 0;
   };
 
-  __device__ __forceinline__ int block_of(int64_t tile) const {
-    return static_cast<int>(((tile + 1) * sharing_ - 1) / tiles_);
+  __device__ __forceinline__ int block_of(int tile) const {
+    return static_cast<int>(((int64_t{tile} + 1) * sharing_ - 1) / tiles_);
   }
 
   /// The sequence that has a tile. Called by a whole warp.
-  __device__ __forceinline__ Place find(int64_t tile) const {
+  __device__ __forceinline__ Place find(int tile) const {
     const auto lane = static_cast<int>(lane_index());
     for (Place place;;) {  // 32 sequences at a time
       const int own = place.sequence + lane;
-      int64_t end = own < problem_.sequences ? int64_t{tiles_of<Keys>(problem_, own)} * problem_.key_heads : 0;
+      int end = own < problem_.sequences ? tiles_of<Keys>(problem_, own) * problem_.key_heads : 0;
       for (int distance = 1; distance < kWarpSize; distance *= 2) {
-        const int64_t lower = __shfl_up_sync(0xffffffff, end, distance);
+        const int lower = __shfl_up_sync(0xffffffff, end, distance);
         if (lane >= distance) end += lower;
       }
       const uint32_t beyond = __ballot_sync(0xffffffff, place.begin + end > tile);
       const int skipped = beyond == 0 ? kWarpSize : __ffs(static_cast<int>(beyond)) - 1;
-      const int64_t before = __shfl_sync(0xffffffff, end, max(skipped - 1, 0));
+      const int before = __shfl_sync(0xffffffff, end, max(skipped - 1, 0));
       place = {.sequence = place.sequence + skipped, .begin = place.begin + (skipped == 0 ? 0 : before)};
       if (beyond != 0) return place;
     }
   }
 
   /// The first tile of the item that has a tile.
-  __device__ __forceinline__ int64_t item_begin(const Place& place, int64_t tile) const {
+  __device__ __forceinline__ int item_begin(const Place& place, int tile) const {
     const int tiles = tiles_of<Keys>(problem_, place.sequence);
     return tile - (tile - place.begin) % tiles;
   }
 
   const Problem& problem_;
-  const int64_t tiles_;  // of all items
-  int sharing_;          // blocks that have a share, the first ones: none has an empty one between two others
+  const int tiles_;  // of all items
+  int sharing_;      // blocks that have a share, the first ones: none has an empty one between two others
   Range ranges_[3];
   int left_ = 2;  // ranges after the first
 };
@@ -524,9 +528,9 @@ __global__ void __launch_bounds__(Decoding<Element, HeadDim>::kThreads, 1)
     }
     fence_barrier_init();
   }
-  __syncthreads();
   wait_for_earlier_grids();
-  const DecodingShare<D::kKeys, DecodingProblem<Element>> share{problem};
+  const DecodingShare<D::kKeys, DecodingProblem<Element>> share{problem};  // found while the barriers are initialised
+  __syncthreads();
   if (warp_index() < D::kReaders) {
     read_cache<Element, HeadDim>(problem, share, shared);
   } else if (elect_one()) {
