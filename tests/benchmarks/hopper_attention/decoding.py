@@ -4,12 +4,13 @@
     python3 tests/benchmarks/hopper_attention/decoding.py        the table of README.md
 
 It needs nvcc and a PyTorch with cuDNN. A row is one query of each sequence against so many keys. Results are compared with a
-reference in double first. Times are medians of replays of a graph, in turns; each row's cache is larger than L2, except the
-smallest.
+reference in double first. Times are medians of replays of a graph, in random order, because L2 keeps some of what the replay
+before has read.
 """
 import ctypes
 import math
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -58,14 +59,14 @@ def recorded(start):
     return graph.replay
 
 
-def microseconds(contenders, repeats=100):
-    """Medians, one after the other in turns."""
+def microseconds(contenders, repeats=200):
+    """Medians, in another order each time."""
     samples = {name: [] for name in contenders}
     for _ in range(repeats):
-        for name, start in contenders.items():
+        for name in random.sample(list(contenders), len(contenders)):
             first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             first.record()
-            start()
+            contenders[name]()
             last.record()
             last.synchronize()
             samples[name].append(first.elapsed_time(last) * 1000)
