@@ -47,7 +47,7 @@ def main() -> int:
     name = name_of(" ".join(sys.argv[1:]))
     if name not in names():
         close = difflib.get_close_matches(name, names(), n=3)
-        print(f"stagecraft: no report is called {name}" + (f"; do you mean {' or '.join(close)}?" if close else ";") +
+        print(f'stagecraft: no report is called "{name}"' + (f"; do you mean {' or '.join(close)}?" if close else ";") +
               " ./stagecraft explain lists all", file=sys.stderr)
         return 2
     print(page_text(name), end="")

@@ -107,6 +107,10 @@ class CommandTest(TemporaryFolderTest):
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertEqual(done.stderr, f"stagecraft: {command} has no option {option}; {advice}"
                              f"./stagecraft {lists.get(command, 'help')} lists those it has\n")
+        for words in ("bench --emulated=1", "test --thorough=1", "timeline 00 --open=1", "reset 03 --yes=1", "docs --serve=1", "hint --help=1"):
+            done = stagecraft(*words.split(), STAGECRAFT_BUILD=nowhere)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertEqual(done.stderr, f'stagecraft: {words.split()[-1][:-2]} takes no value, but was given "1"\n')
         self.assertFalse(nowhere.exists())
 
     def test_what_is_missing_or_too_much_is_one_sentence(self):

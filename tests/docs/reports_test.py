@@ -66,9 +66,10 @@ class ReportsTest(unittest.TestCase):
         done = subprocess.run([ROOT / "stagecraft", "explain", "deadlok"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 2)
         self.assertIn("do you mean deadlock? ./stagecraft explain lists all", done.stderr)
-        done = subprocess.run([ROOT / "stagecraft", "explain", "nope"], capture_output=True, text=True, check=False)
-        self.assertEqual((done.returncode, done.stderr),
-                         (2, "stagecraft: no report is called nope; ./stagecraft explain lists all\n"))
+        for name in ("nope", ""):
+            done = subprocess.run([ROOT / "stagecraft", "explain", name], capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr),
+                             (2, f'stagecraft: no report is called "{name}"; ./stagecraft explain lists all\n'))
 
 
 if __name__ == "__main__":
