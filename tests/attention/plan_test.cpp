@@ -156,5 +156,15 @@ TEST(StatedResults, TheSameBitsInEachRun) {
   EXPECT_EQ(first.output_bits, second.output_bits);
 }
 
+TEST(DescriptionOfAProblem, IsInTheWordsOfTheOptions) {
+  AttentionProblem problem{.sequences = 1, .queries = 1, .keys = 7, .heads = 1, .kv_heads = 1, .value_dim = 128};
+  EXPECT_EQ(describe(problem), "1 sequence of 1 query and 7 keys, 1 head over 1, bf16 128 and 128");
+  problem.heads = 4;
+  problem.mask.window_right = 7;
+  EXPECT_EQ(describe(problem), "1 sequence of 1 query and 7 keys, 4 heads over 1, bf16 128 and 128, window :7");
+  problem.mask.window_left = 5;
+  EXPECT_EQ(describe(problem), "1 sequence of 1 query and 7 keys, 4 heads over 1, bf16 128 and 128, window 5:7");
+}
+
 }  // namespace
 }  // namespace stagecraft

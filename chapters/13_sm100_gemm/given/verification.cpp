@@ -188,8 +188,9 @@ std::string describe(const GemmProblem& problem) {
   const GemmOperand &a = problem.a, &b = problem.b;
   std::string text = std::to_string(problem.m) + "x" + std::to_string(problem.n) + "x" + std::to_string(problem.k);
   if (problem.batches > 1) text += ", " + std::to_string(problem.batches) + " times,";
-  if (problem.groups.is_contiguous()) text += " in " + std::to_string(problem.groups.rows.size()) + " groups,";
-  if (problem.groups.masked > 0) text += " in " + std::to_string(problem.groups.masked) + " masked groups,";
+  const auto groups = [](auto count) { return std::to_string(count) + (count == 1 ? " group," : " groups,"); };
+  if (problem.groups.is_contiguous()) text += " in " + groups(problem.groups.rows.size());
+  if (problem.groups.masked > 0) text += " in masked " + groups(problem.groups.masked);
   text += std::string(" ") + name_of(a.type);
   if (a.type != b.type) text += std::string(" x ") + name_of(b.type);
   if (problem.d.type != usual_result(a.type)) text += std::string(" -> ") + name_of(problem.d.type);

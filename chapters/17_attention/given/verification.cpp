@@ -170,9 +170,12 @@ AttentionProblem problem_of(const AttentionBatch& batch, bool has_sinks, DataTyp
 
 std::string describe(const AttentionProblem& p) {
   const auto number = [](auto value) { return std::to_string(value); };
-  std::string text = number(p.sequences) + (p.sequences == 1 ? " sequence of " : " sequences of ") +
-                     (p.variable_queries ? "up to " : "") + number(p.queries) + " queries and " +
-                     (p.variable_keys ? "up to " : "") + number(p.keys) + " keys, " + number(p.heads) + " heads over " +
+  const auto counted = [](int64_t count, const char* one, const char* more) {
+    return std::to_string(count) + (count == 1 ? one : more);
+  };
+  std::string text = counted(p.sequences, " sequence of ", " sequences of ") + (p.variable_queries ? "up to " : "") +
+                     counted(p.queries, " query and ", " queries and ") + (p.variable_keys ? "up to " : "") +
+                     counted(p.keys, " key, ", " keys, ") + counted(p.heads, " head over ", " heads over ") +
                      number(p.kv_heads) + ", " +
                      (p.type == DataType::bf16  ? "bf16 "
                       : p.type == DataType::f16 ? "f16 "
@@ -180,7 +183,8 @@ std::string describe(const AttentionProblem& p) {
                      number(p.head_dim) + " and " + number(p.value_dim);
   if (p.mask.window_left < 0 && p.mask.window_right == 0) text += ", causal";
   if (p.mask.window_left >= 0 || p.mask.window_right > 0) {
-    text += ", window " + number(p.mask.window_left) + " to " + number(p.mask.window_right);
+    const auto side = [&](int64_t keys) { return keys < 0 ? "" : number(keys); };  // empty: as far as there are keys
+    text += ", window " + side(p.mask.window_left) + ":" + side(p.mask.window_right);
   }
   if (p.soft_cap != 0) text += ", soft cap";
   if (p.sinks) text += ", sinks";
