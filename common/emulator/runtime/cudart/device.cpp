@@ -31,7 +31,7 @@ uint64_t& require_limit(State& state, cudaLimit limit) {
   uint64_t* found = find_limit(state, limit);
   if (found == nullptr) {
     throw ApiError(
-        cudaErrorUnsupportedLimit,
+        limit > cudaLimitPersistingL2CacheSize ? cudaErrorInvalidValue : cudaErrorUnsupportedLimit,
         fmt::format("limit {} is not supported by the emulated GPU; supported are 0 (stack) to 2 (heap) and 4 to 6",
                     static_cast<int>(limit)));
   }
@@ -83,7 +83,10 @@ cudaError_t cudaSetDevice(int device) {
   });
 }
 
-cudaError_t cudaInitDevice(int device, unsigned, unsigned) { return cudaSetDevice(device); }
+cudaError_t cudaInitDevice(int device, unsigned device_flags, unsigned flags) {
+  const cudaError_t error = (flags & cudaInitDeviceFlagsAreValid) != 0 ? cudaSetDeviceFlags(device_flags) : cudaSuccess;
+  return error != cudaSuccess ? error : cudaSetDevice(device);
+}
 
 cudaError_t cudaSetValidDevices(int* devices, int count) {
   return run_call("cudaSetValidDevices", Needs::nothing, [&](State&) {
@@ -163,8 +166,8 @@ cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
 }
 
 // There is no cache to configure.
-cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) {
-  return run_call("cudaDeviceSetCacheConfig", Needs::device, [](State&) {});
+cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache config) {
+  return run_call("cudaDeviceSetCacheConfig", Needs::device, [&](State&) { check_cache_preference(config); });
 }
 
 cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config) {
@@ -223,9 +226,10 @@ cudaError_t cudaDeviceGetP2PAttribute(int*, cudaDeviceP2PAttr attribute, int dev
   });
 }
 
-cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
   return run_call("cudaDeviceEnablePeerAccess", Needs::device, [&](State&) {
     check_device(peer);
+    check_no_flags(flags);
     throw ApiError(cudaErrorPeerAccessUnsupported, "there is only one emulated GPU, and it is no peer of itself");
   });
 }

@@ -57,9 +57,11 @@ cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, cudaFuncAttribu
 }
 
 // Shared memory has no banks to configure and no cache to share with.
-cudaError_t cudaFuncSetCacheConfig(const void* func, cudaFuncCache) {
-  return run_call("cudaFuncSetCacheConfig", Needs::device,
-                  [&](State& state) { require_function(state.modules, func); });
+cudaError_t cudaFuncSetCacheConfig(const void* func, cudaFuncCache config) {
+  return run_call("cudaFuncSetCacheConfig", Needs::device, [&](State& state) {
+    require_function(state.modules, func);
+    check_cache_preference(config);
+  });
 }
 
 cudaError_t cudaFuncSetSharedMemConfig(const void* func, cudaSharedMemConfig) {
@@ -85,8 +87,13 @@ cudaError_t cudaFuncGetParamInfo(const void* func, size_t index, size_t* offset,
 }
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* func, int block_size,
-                                                                   size_t shared_bytes, unsigned int) {
+                                                                   size_t shared_bytes, unsigned flags) {
   return run_call("cudaOccupancyMaxActiveBlocksPerMultiprocessor", Needs::device, [&](State& state) {
+    if (flags != cudaOccupancyDefault && flags != cudaOccupancyDisableCachingOverride) {
+      throw ApiError(
+          cudaErrorInvalidValue,
+          fmt::format("flags are {}; legal are cudaOccupancyDefault and cudaOccupancyDisableCachingOverride", flags));
+    }
     *required(blocks, "numBlocks") =
         resident_blocks(state.machine(), require_function(state.modules, func), block_size, shared_bytes);
   });

@@ -57,7 +57,7 @@ extern "C" {
 
 cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned flags) {
   return run_call("cudaGraphCreate", Needs::device, [&](State& state) {
-    if (flags != 0) throw ApiError(cudaErrorInvalidValue, fmt::format("flags are {}; legal is 0", flags));
+    check_no_flags(flags);
     *required(graph, "pGraph") = handle_of(state.graphs.add(std::make_shared<Graph>()));
   });
 }
@@ -158,6 +158,9 @@ cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t* f
     const std::vector<Edge> targets = edges_from(state, found, to, nullptr, count);
     for (size_t index = 0; index < count; ++index) {
       std::vector<Edge>& known = targets[index].from->dependencies;
+      if (targets[index].from == sources[index].from) {
+        throw ApiError(cudaErrorInvalidValue, fmt::format("dependency {} is of a node on itself", index));
+      }
       if (std::any_of(known.begin(), known.end(), [&](const Edge& edge) { return edge.from == sources[index].from; })) {
         throw ApiError(cudaErrorInvalidValue, fmt::format("dependency {} is there already", index));
       }

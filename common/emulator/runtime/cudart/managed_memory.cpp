@@ -21,6 +21,24 @@ MemoryAdvice& managed_range(State& state, const void* pointer, size_t bytes) {
   return state.memory.advice[allocation->address];
 }
 
+/// Throws ApiError with `no_such_device` unless memory can be at the location.
+void check_location(cudaMemLocation location, cudaError_t no_such_device) {
+  switch (location.type) {
+    case cudaMemLocationTypeHost:
+    case cudaMemLocationTypeHostNumaCurrent: return;
+    case cudaMemLocationTypeDevice:
+    case cudaMemLocationTypeHostNuma:
+      if (location.id == 0) return;
+      throw ApiError(location.type == cudaMemLocationTypeDevice ? no_such_device : cudaErrorInvalidValue,
+                     fmt::format("there is no {} {}; the emulated GPU is device 0, and its host has the node 0",
+                                 location.type == cudaMemLocationTypeDevice ? "device" : "NUMA node", location.id));
+    default:
+      throw ApiError(cudaErrorInvalidValue,
+                     fmt::format("memory cannot be at a location of type {}; legal are a device and the host",
+                                 static_cast<int>(location.type)));
+  }
+}
+
 /// A location as the older attributes return it: the device's number, or a negative number.
 int device_number(cudaMemLocation location) {
   switch (location.type) {
@@ -53,7 +71,9 @@ cudaError_t cudaMemPrefetchAsync(const void* pointer, size_t bytes, cudaMemLocat
                                  cudaStream_t stream) {
   return run_call("cudaMemPrefetchAsync", Needs::device, [&](State& state) {
     state.streams.require_for_work(stream);
-    if (flags != 0) throw ApiError(cudaErrorInvalidValue, fmt::format("flags are {}; legal is 0", flags));
+    check_no_flags(flags);
+    check_location(location, cudaErrorInvalidDevice);
+    if (bytes == 0) throw ApiError(cudaErrorInvalidValue, "the range is empty");
     managed_range(state, pointer, bytes).last_prefetch = location;
   });
 }
@@ -61,6 +81,8 @@ cudaError_t cudaMemPrefetchAsync(const void* pointer, size_t bytes, cudaMemLocat
 cudaError_t cudaMemAdvise(const void* pointer, size_t bytes, cudaMemoryAdvise advice, cudaMemLocation location) {
   return run_call("cudaMemAdvise", Needs::device, [&](State& state) {
     MemoryAdvice& known = managed_range(state, pointer, bytes);
+    const bool has_place = advice != cudaMemAdviseSetReadMostly && advice != cudaMemAdviseUnsetReadMostly;
+    if (has_place) check_location(location, cudaErrorInvalidValue);
     switch (advice) {
       case cudaMemAdviseSetReadMostly: known.read_mostly = true; return;
       case cudaMemAdviseUnsetReadMostly: known.read_mostly = false; return;

@@ -122,8 +122,9 @@ cudaError_t cudaHostUnregister(void* pointer) {
   });
 }
 
-cudaError_t cudaHostGetDevicePointer(void** device_pointer, void* host_pointer, unsigned) {
+cudaError_t cudaHostGetDevicePointer(void** device_pointer, void* host_pointer, unsigned flags) {
   return run_call("cudaHostGetDevicePointer", Needs::device, [&](State& state) {
+    check_no_flags(flags);
     const Allocation* allocation = state.machine().memory().find(reinterpret_cast<uint64_t>(host_pointer));
     if (allocation != nullptr && allocation->kind != AllocationKind::device) {
       *required(device_pointer, "pDevice") = host_pointer;

@@ -78,7 +78,7 @@ cudaError_t cudaMallocFromPoolAsync(void** pointer, size_t bytes, cudaMemPool_t 
 cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
   return run_call("cudaFreeAsync", Needs::device, [&](State& state) {
     Stream& target = state.streams.require_for_work(stream);
-    required(pointer, "devPtr");
+    if (pointer == nullptr) return;  // as on an H200
     if (capture_work(state, target, FreeWork{pointer}) == nullptr) release(state, pointer, false);
   });
 }
@@ -87,7 +87,9 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* prope
   return run_call("cudaMemPoolCreate", Needs::device, [&](State& state) {
     const cudaMemPoolProps& wanted = *required(properties, "poolProps");
     if (wanted.allocType != cudaMemAllocationTypePinned) {
-      throw ApiError(cudaErrorNotSupported, "pools of the emulated GPU are of the type cudaMemAllocationTypePinned");
+      const bool is_known = wanted.allocType == cudaMemAllocationTypeManaged;
+      throw ApiError(is_known ? cudaErrorNotSupported : cudaErrorInvalidValue,
+                     "pools of the emulated GPU are of the type cudaMemAllocationTypePinned");
     }
     if (wanted.location.type != cudaMemLocationTypeDevice) {
       throw ApiError(cudaErrorNotSupported, "pools of the emulated GPU are on the device (cudaMemLocationTypeDevice)");

@@ -202,10 +202,11 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
   return error;
 }
 
-cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data, unsigned) {
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data, unsigned flags) {
   const cudaError_t error = run_call("cudaStreamAddCallback", Needs::device, [&](State& state) {
     state.streams.forbid_capture_of(state.streams.require_for_work(stream), "a callback, unlike cudaLaunchHostFunc,");
     required(reinterpret_cast<void*>(callback), "callback");
+    check_no_flags(flags);
   });
   if (error == cudaSuccess) call_host_function([&] { callback(stream, cudaSuccess, data); });
   return error;

@@ -56,7 +56,7 @@ TextureDescription describe(State& state, const cudaResourceDesc& resource) {
       break;
     }
     default:
-      throw ApiError(cudaErrorNotSupported,
+      throw ApiError(resource.resType == cudaResourceTypeMipmappedArray ? cudaErrorNotSupported : cudaErrorInvalidValue,
                      fmt::format("resources of type {}: the emulated GPU has textures of arrays (0), linear (2) and "
                                  "pitched memory (3), and no mipmaps",
                                  static_cast<int>(resource.resType)));

@@ -67,12 +67,24 @@ CUresult copy_peer(const char* name, CUdeviceptr to, CUdeviceptr from, size_t by
                                   cudaMemcpyDeviceToDevice, stream);
 }
 
+/// Throws ApiError unless a stream can wait for the value there, or write it.
+void check_value(CUdeviceptr address, size_t bytes, unsigned flags, unsigned legal) {
+  if ((flags & ~legal) != 0) {
+    throw ApiError(cudaErrorInvalidValue, fmt::format("flags 0x{:x}; legal are those of 0x{:x}", flags, legal));
+  }
+  if (address % bytes != 0) {
+    throw ApiError(cudaErrorInvalidValue,
+                   fmt::format("{} is not a multiple of {} bytes", fmt::ptr(pointer_of(address)), bytes));
+  }
+}
+
 /// Refuses a wait for a value that memory does not have yet. Work is done in the order of the calls, so nothing could
 /// write the value before this call returns: the host must write it first.
 template <typename Value>
 CUresult wait_for_value(const char* name, CUstream stream, CUdeviceptr address, Value wanted, unsigned flags) {
   return run_driver_call(name, Needs::device, [&](State& state) {
     state.streams.require_for_work(stream);
+    check_value(address, sizeof(Value), flags, CU_STREAM_WAIT_VALUE_NOR | CU_STREAM_WAIT_VALUE_FLUSH);
     check_device_range(state.machine().memory(), pointer_of(address), sizeof(Value), "value");
     Value value;
     std::memcpy(&value, machine::DeviceMemory::host(address), sizeof value);
@@ -96,9 +108,10 @@ CUresult wait_for_value(const char* name, CUstream stream, CUdeviceptr address, 
 }
 
 template <typename Value>
-CUresult write_value(const char* name, CUstream stream, CUdeviceptr address, Value value) {
+CUresult write_value(const char* name, CUstream stream, CUdeviceptr address, Value value, unsigned flags) {
   return run_driver_call(name, Needs::device, [&](State& state) {
     state.streams.require_for_work(stream);
+    check_value(address, sizeof(Value), flags, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER);
     check_device_range(state.machine().memory(), pointer_of(address), sizeof(Value), "value");
     std::memcpy(machine::DeviceMemory::host(address), &value, sizeof value);
     if (state.settings().checks.global) {
@@ -181,11 +194,11 @@ CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t
 CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags) {
   return wait_for_value<uint64_t>("cuStreamWaitValue64", stream, address, value, flags);
 }
-CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned) {
-  return write_value<uint32_t>("cuStreamWriteValue32", stream, address, value);
+CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
+  return write_value<uint32_t>("cuStreamWriteValue32", stream, address, value, flags);
 }
-CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned) {
-  return write_value<uint64_t>("cuStreamWriteValue64", stream, address, value);
+CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags) {
+  return write_value<uint64_t>("cuStreamWriteValue64", stream, address, value, flags);
 }
 
 STAGECRAFT_THROUGH(cuMemHostGetFlags, cudaHostGetFlags)

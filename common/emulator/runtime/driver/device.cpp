@@ -12,7 +12,7 @@ extern "C" {
 
 CUresult cuInit(unsigned flags) {
   const CUresult result = run_driver_call("cuInit", Needs::no_driver, [&](State& state) {
-    if (flags != 0) throw ApiError(cudaErrorInvalidValue, fmt::format("flags are {}; legal is 0", flags));
+    check_no_flags(flags);
     state.initialise_driver();
   });
   // Notes which process it is that has a driver now, and refuses a copy of it.

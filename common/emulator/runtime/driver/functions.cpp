@@ -110,9 +110,11 @@ CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkerne
   });
 }
 
-CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache) {
-  return run_driver_call("cuFuncSetCacheConfig", Needs::device,
-                         [&](State& state) { require_function(state.modules, function); });
+CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config) {
+  return run_driver_call("cuFuncSetCacheConfig", Needs::device, [&](State& state) {
+    require_function(state.modules, function);
+    check_cache_preference(config);
+  });
 }
 
 }  // extern "C"

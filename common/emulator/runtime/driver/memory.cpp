@@ -56,8 +56,13 @@ CUresult cuMemAllocManaged(CUdeviceptr* pointer, size_t bytes, unsigned flags) {
                              [&] { return cudaMallocManaged(reinterpret_cast<void**>(pointer), bytes, flags); });
 }
 
-CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, size_t* pitch, size_t width, size_t rows, unsigned) {
+CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, size_t* pitch, size_t width, size_t rows, unsigned element) {
   if (width == 0 || rows == 0) return refuse_nothing("cuMemAllocPitch");
+  if (element != 4 && element != 8 && element != 16) {
+    return run_driver_call("cuMemAllocPitch", Needs::device, [&](State&) {
+      throw ApiError(cudaErrorInvalidValue, fmt::format("elements of {} bytes; legal are 4, 8 and 16", element));
+    });
+  }
   return driver_call_through("cuMemAllocPitch", Needs::device,
                              [&] { return cudaMallocPitch(reinterpret_cast<void**>(pointer), pitch, width, rows); });
 }

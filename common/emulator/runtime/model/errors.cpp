@@ -80,6 +80,16 @@ void check_device(int device) {
   }
 }
 
+void check_no_flags(unsigned flags) {
+  if (flags != 0) throw ApiError(cudaErrorInvalidValue, fmt::format("flags are {}; legal is 0", flags));
+}
+
+void check_cache_preference(int preference) {
+  if (preference < cudaFuncCachePreferNone || preference > cudaFuncCachePreferEqual) {
+    throw ApiError(cudaErrorInvalidValue, fmt::format("the preference is {}; legal are 0 to 3", preference));
+  }
+}
+
 void throw_once(std::optional<ApiError>& failure) {
   const ApiError error = *failure;
   failure = ApiError(error.code(), "");

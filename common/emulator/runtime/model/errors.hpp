@@ -49,4 +49,10 @@ T* required(T* pointer, const char* parameter) {
 /// Throws ApiError (cudaErrorInvalidDevice) unless the number is that of the one device.
 void check_device(int device);
 
+/// Throws ApiError (cudaErrorInvalidValue) unless the flags of a call that has none are 0.
+void check_no_flags(unsigned flags);
+
+/// Throws ApiError (cudaErrorInvalidValue) unless this is a preference for shared memory or L1, which nothing here has.
+void check_cache_preference(int preference);
+
 }  // namespace stagecraft::emulator::runtime
