@@ -85,14 +85,39 @@ TEST_F(DeviceTest, IsInitialisedForTheDriverByCallsOfTheRuntime) {
   // RuntimeTest::SetUp has called the runtime in this process, and fork would keep that. So the program starts again.
   EXPECT_EQ(in_new_process([] {
               dup2(STDERR_FILENO, STDOUT_FILENO);  // its cases are not those of this program
-              start_again("DriverInitialisation.DISABLED_*");
+              start_again("DriverInitialisation.DISABLED_ComesWith*");
               return 99;
             }),
             0)
       << said();
 }
 
-/// Run by the test above. Recorded with driver 580 on an H100: only cudaRuntimeGetVersion leaves the driver as it is.
+TEST_F(DeviceTest, IsUnknownInAForkedProcessThatTheRuntimeHasNotSeen) {
+  EXPECT_EQ(in_new_process([] {
+              dup2(STDERR_FILENO, STDOUT_FILENO);  // its cases are not those of this program
+              start_again("DriverInitialisation.DISABLED_Alone*");
+              return 99;
+            }),
+            0)
+      << said();
+}
+
+/// Run by the test above. An H200 (driver 580.159.04) answers so; after a call of the runtime as
+/// IsNotThereInAForkedProcess.
+TEST(DriverInitialisation, DISABLED_AloneLeavesACopyWithoutDevices) {
+  ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
+  EXPECT_EQ(in_new_process([] {
+              int number = 0;
+              cudaDeviceProp properties;
+              if (cudaGetDeviceCount(&number) != cudaErrorInitializationError) return 1;
+              if (cudaGetDeviceProperties(&properties, 0) != cudaErrorInitializationError) return 2;
+              return cudaDriverGetVersion(&number) == cudaSuccess ? 0 : 3;
+            }),
+            0);
+}
+
+/// Run by IsInitialisedForTheDriverByCallsOfTheRuntime. Recorded with driver 580 on an H100: only cudaRuntimeGetVersion
+/// leaves the driver as it is.
 TEST(DriverInitialisation, DISABLED_ComesWithTheFirstCallOfTheRuntime) {
   EXPECT_EQ(primary_context_state(), CUDA_ERROR_NOT_INITIALIZED);
   int value = 0;

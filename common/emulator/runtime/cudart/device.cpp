@@ -63,6 +63,7 @@ const char* cudaGetErrorString(cudaError_t error) {
 
 cudaError_t cudaGetDeviceCount(int* count) {
   return run_call("cudaGetDeviceCount", Needs::fork_safe, [&](State& state) {
+    require_known_devices();
     state.settings();
     *required(count, "count") = 1;
   });
@@ -111,6 +112,7 @@ cudaError_t cudaGetDeviceFlags(unsigned* flags) {
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   return run_call("cudaGetDeviceProperties", Needs::fork_safe, [&](State& state) {
+    require_known_devices();
     check_device(device);
     *required(properties, "prop") = device_properties(state.architecture());
   });

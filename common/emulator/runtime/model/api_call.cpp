@@ -24,20 +24,27 @@ thread_local bool is_in_host_function = false;
 /// The process that has initialised the driver; 0: none has.
 std::atomic<pid_t> owner = 0;
 
+/// Whether that process has called the runtime API.
+std::atomic<bool> has_found_devices = false;
+
 /// As State::mutex, which in a forked process may be held by a thread that is not there.
 std::unique_lock<std::recursive_mutex> lock_of(State& state) {
   return is_forked() ? std::unique_lock(state.mutex, std::defer_lock) : std::unique_lock(state.mutex);
 }
 
-/// Throws ApiError in a process that was forked from one that uses CUDA. An H200's driver refuses the same.
-void forbid_in_forked_process(Needs needs) {
-  if (owner == 0) owner = getpid();
-  if (needs == Needs::fork_safe || !is_forked()) return;
+/// Throws the ApiError of a forked process, the explanation once.
+void refuse_in_forked_process() {
   static std::optional<ApiError> failure(
       std::in_place, cudaErrorInitializationError,
       "this process was forked from one that had used CUDA, and cannot use it: let the new process start a program of "
       "its own (exec; in Python, multiprocessing with \"spawn\"), or fork before the first call of CUDA");
   throw_once(failure);
+}
+
+/// Throws ApiError in a process that was forked from one that uses CUDA. An H200's driver refuses the same.
+void forbid_in_forked_process(Needs needs) {
+  if (owner == 0) owner = getpid();
+  if (needs != Needs::fork_safe && is_forked()) refuse_in_forked_process();
 }
 
 /// Throws ApiError inside a host function.
@@ -87,10 +94,15 @@ void note_refusal(State& state, Needs needs, CUresult error) {
 
 bool is_forked() { return owner != 0 && owner != getpid(); }
 
+void require_known_devices() {
+  if (is_forked() && !has_found_devices) refuse_in_forked_process();
+}
+
 cudaError_t run_call(const char* name, Needs needs, const std::function<void(State&)>& body) noexcept {
   try {
     State& state = State::instance();
     const auto lock = lock_of(state);
+    if (driver_function == nullptr && needs != Needs::no_driver && !is_forked()) has_found_devices = true;
     std::string message;
     const cudaError_t error = run_body(state, needs, body, message);
     note_refusal(state, needs, driver_error(error));

@@ -21,6 +21,10 @@ enum class Needs {
 /// Whether this process is a copy (fork) of one that had initialised the driver.
 bool is_forked();
 
+/// Throws ApiError in a process that was forked before any call of the runtime API, which remembers the devices that it
+/// has found: on an H200 (driver 580.159.04), the copy of a process that had called cuInit alone finds none.
+void require_known_devices();
+
 /// Runs `body` as the function of this name of the runtime API, and returns its error. No exception leaves. As on an
 /// H100 (driver 580, 2026-11-22), every such call initialises the driver, for calls of the driver API that follow;
 /// only those with `Needs::no_driver` do not.
