@@ -49,7 +49,7 @@ FIGURES = [
     Figure("chapters/05_scopes/multicast.svg", figures.draw_multicast, "chapters/05_scopes_solution Chapter05.Todo3EveryBlockOfTheClusterSumsEveryRow 3"),
     Figure("chapters/11_cta_pairs/pair.svg", figures.draw_pair, "chapters/11_cta_pairs_solution Chapter11.Todo6And7APairWithRings 1"),
     Figure("chapters/12_persistent_scheduling/throttle.svg", charts.draw_throttle,
-           "chapters/12_persistent_scheduling_solution Chapter12.Todo7LaunchControlTakesOverBlocksThatHaveNotStarted 1"),
+           "gemm_schedules launch_control,3072,3200,72 1"),   # 600 tiles: four turns for each block
     Figure("chapters/13_sm100_gemm/slices.svg", charts.draw_slices, "chapters/13_sm100_gemm_solution Chapter13.Todo4And5TheBuffersAreUsedInTurn 2"),
     Figure("chapters/14_block_scaled/two_rings.svg", charts.draw_two_rings,
            "chapters/14_block_scaled_solution Chapter14.Todo6To8EachKTileIsScaledSeparately 3"),

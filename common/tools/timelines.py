@@ -52,11 +52,15 @@ def read_run(page):
 
 
 def record(program, test, folder):
-    """Runs a test with a timeline, and returns the pages of its launches in `folder`, in order, and what was printed."""
+    """Runs a test with a timeline, and returns the pages of its launches in `folder`, in order, and what was printed.
+
+    In place of a test a program without tests has its own arguments, with commas between them.
+    """
+    arguments = test.split(",") if "," in test else [f"--gtest_filter={test}"]
     environment = {key: value for key, value in os.environ.items()
                    if not key.startswith("STAGECRAFT_") or key == "STAGECRAFT_DEVICE"}
     environment.update(STAGECRAFT_CHECKS="race", STAGECRAFT_TIMELINE=str(folder / "run.html"))
-    with subprocess.Popen([program, f"--gtest_filter={test}"], env=environment, cwd=ROOT, text=True, errors="replace",
+    with subprocess.Popen([program, *arguments], env=environment, cwd=ROOT, text=True, errors="replace",
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as run:
         build_folder.unlock(program.parents[1])
         output = run.communicate()[0]

@@ -104,10 +104,12 @@ void PartRun::run_in_time() {
   const bool is_chosen = grid_.request->choices != nullptr;
   const auto turn_of = [](const Cluster& cluster) { return std::max(cluster.now, cluster.next_turn); };
   const uint64_t seed = grid_.request->seed;
-  const Cycle slice = !grid_.kernel->clusters_interact ? kClusterSlice
-                      : is_chosen                      ? kShortClusterSlice
-                      : seed != 0                      ? kClusterSlice >> draw(seed, kOfSlices) % 6
-                                                       : kClusterSlice;
+  // With launch control a cluster that is far ahead of others would take what they are about to ask for.
+  const Cycle slice = !grid_.kernel->clusters_interact    ? kClusterSlice
+                      : is_chosen                         ? kShortClusterSlice
+                      : seed != 0                         ? kClusterSlice >> draw(seed, kOfSlices) % 6
+                      : grid_.kernel->takes_over_clusters ? kShortClusterSlice
+                                                          : kClusterSlice;
   const auto has_work = [this] {
     leave_out_what_is_not_needed(grid_);
     return !grid_.resident.empty() || grid_.has_next_cluster();
