@@ -55,7 +55,8 @@ Architecture make_h200() {
 }
 
 /// What chips of compute capability 12.x have in common. Blocks per multiprocessor: cuda_occupancy.h of CUDA 13.0 (the
-/// Blackwell tuning guide says 32). A cluster of more than 8 blocks is refused, because no source has one on 12.x.
+/// Blackwell tuning guide says 32). A cluster of more than 8 blocks is refused: no source shows one that ran on 12.x,
+/// and NVIDIA Warp's documentation has 8 for a Spark, and 16 "typically" for "Blackwell desktop parts".
 Architecture make_consumer_blackwell() {
   Architecture chip = make_b200();
   chip.major = 12;
