@@ -41,8 +41,9 @@ struct Fragments {
   /// @param first_a, first_b  of the rows, in the tiles.
   template <SharedTile ATile, SharedTile BTile>
   __device__ __forceinline__ void load(const ATile& a_tile, int first_a, const BTile& b_tile, int first_b, int slice) {
-    // TODO 1: lane 8i + j passes the address of row j of matrix i. Which row of the tile is that, and which half of the
-    // slice? It is not the same for A and for B. shared_address() and offset_of() of the tiles say where an element is.
+    // TODO 1: load_matrices, where lane 8i + j passes the address of row j of matrix i. Which row of the tile is that,
+    // and which half of the slice? It is not the same for A and for B. shared_address() and offset_of() of the tiles
+    // say where an element is.
   }
 };
 //! [fragments]

@@ -56,7 +56,7 @@ class RegisterWriter {
 #pragma unroll
       for (int j = 0; j < Sums::columns / 16; ++j) {  // 16 x 16 of the slice: four matrices of 8 x 8
         // TODO 3: four pairs of values, and their places (`place_of`): apply the operations, round, and store the four
-        // matrices. The address of which row does each lane pass?
+        // matrices (`ptx::store_matrices`). The address of which row does each lane pass?
       }
     }
     store(to, place, operations);
