@@ -3,6 +3,7 @@
 // the selectors those of the PTX ISA, "Block Scaling for mma.sync". What no selector names has random bits.
 #include <fmt/format.h>
 
+#include <bit>
 #include <cmath>
 
 #include "fixtures/kernel_run.hpp"
@@ -324,6 +325,21 @@ TEST(MmaSyncKinds, AreRefusedWherePtxHasNoSuchForm) {
   expect_answer(form("m16n8k64", nv + ".scale_vec::2X", "f32.e2m1.e2m1.f32.ue4m3"), ".scale_vec::4X of ue4m3");
   expect_answer(form("m16n8k64", ".kind::mxf4.block_scale", "f32.e2m1.e4m3.f32.ue8m0"), "multiplies .e2m1 by .e4m3");
   expect_answer("mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e4m3.e4m3.f32", "sparse");
+}
+
+// Measured on a DGX Spark (docs/sm_120a.md): with a scale factor of 4 for each, the product of two codes is a quarter
+// of theirs.
+TEST(MmaSyncKinds, ReadTheBitsBelowAnE2m1AsItsMantissa) {
+  for (const uint32_t code : {1, 2, 3, 5, 7}) {
+    KernelRun run(spark());
+    expect_success(run.run(fmt::format("mov.b32 %r0, {};\nmov.b32 %r1, 0x81;\nmov.b32 %r2, 0;\n", code * 0x01010101) +
+                               "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e2m1.e2m1.f32.ue8m0 "
+                               "{%r4, %r5, %r6, %r7}, "
+                               "{%r0, %r0, %r0, %r0}, {%r0, %r0}, {%r2, %r2, %r2, %r2}, {%r1}, {0, 0}, {%r1}, {0, 0};\n"
+                               "st.global.b32 [%rd0], %r4;\n",
+                           {}, {.threads = kLanes}));
+    EXPECT_EQ(std::bit_cast<float>(run.out()[0]), 32 * 0.25f * static_cast<float>(code * code)) << code;
+  }
 }
 
 TEST(MmaSyncScales, AreRefusedWithSelectorsThatPtxDoesNotAllow) {
