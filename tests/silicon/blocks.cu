@@ -104,6 +104,63 @@ BENCHMARK(block_rate) {
     }
 }
 
+/// How long a block keeps its place behind its last instruction: the graph's time over the blocks of each multiprocessor
+/// has that beside the `spin` cycles. With `Stores` each thread writes a word last, or first.
+enum class Stores { kNone, kLast, kFirst };
+template <Stores When>
+__global__ void __launch_bounds__(256) placed(uint32_t* out, uint32_t mask, uint32_t spin) {
+  const uint64_t start = cycles();
+  const uint32_t i = (blockIdx.x * 256 + threadIdx.x) & mask;
+  if constexpr (When == Stores::kFirst) out[i] = i;
+  while (cycles() - start < spin) {
+  }
+  if constexpr (When == Stores::kLast) out[i] = i;
+}
+template <Stores When>
+void time_places(const char* what) {
+  constexpr int kShared = 200 << 10;
+  check(cudaFuncSetAttribute(placed<When>, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared), "shared memory");
+  DeviceArray<uint32_t> out(kMi);
+  for (const uint32_t spin : {500, 2000})
+    time("64 blocks for each SM, one after the other, of " + std::to_string(spin) + " cycles, " + what, 1,
+         [&](cudaStream_t stream, int) {
+           placed<When><<<64 * 132, 256, kShared, stream>>>(out.data(), kMi - 1, spin);
+         });
+}
+BENCHMARK(places_that_stores_keep) {
+  time_places<Stores::kNone>("no stores");
+  time_places<Stores::kLast>("a word a thread last");
+  time_places<Stores::kFirst>("a word a thread first");
+}
+
+/// Blocks by the words that each thread reads and writes, of regions that L2 has or has not.
+template <int Reads, bool Writes>
+__global__ void __launch_bounds__(256) passing(const uint32_t* in, uint32_t* out, uint32_t in_mask, uint32_t out_mask) {
+  const uint32_t i = blockIdx.x * 256 + threadIdx.x;
+  uint32_t sum = 0;
+#pragma unroll
+  for (int r = 0; r < Reads; ++r) sum += in[(i + r * 2048) & in_mask];
+  if (Writes || sum == 12345) out[i & out_mask] = sum;
+}
+template <int Reads, bool Writes>
+void time_passing() {
+  const auto in = arrays<uint32_t>(once() ? 1 : 5, 8 * kMi), out = arrays<uint32_t>(once() ? 1 : 5, 8 * kMi);
+  for (const bool far_in : {false, true})
+    for (const bool far_out : {false, true}) {
+      if ((far_in && Reads == 0) || (far_out && !Writes)) continue;
+      time("32768 blocks, " + std::to_string(Reads) + " words read from " + (far_in ? "32" : "4") + " MiB, " +
+               (Writes ? far_out ? "one written to 32" : "one written to 4" : "none written to 0") + " MiB",
+           static_cast<int>(in.size()), [&](cudaStream_t stream, int set) {
+             passing<Reads, Writes><<<32768, 256, 0, stream>>>(in[far_in ? set : 0].data(), out[far_out ? set : 0].data(),
+                                                               (far_in ? 8 : 1) * kMi - 1, (far_out ? 8 : 1) * kMi - 1);
+           });
+    }
+}
+BENCHMARK(blocks_that_read_and_write) {
+  time_passing<0, false>(), time_passing<0, true>(), time_passing<1, false>(), time_passing<1, true>();
+  time_passing<3, false>(), time_passing<3, true>();
+}
+
 /// Keeps the multiprocessors that `stays` names until the host says so, and lets the others go.
 enum class Stays { kNone, kFirstHalf, kEven };
 __global__ void __launch_bounds__(1024) keep(Stays stays, const volatile int* leave, uint32_t* kept) {

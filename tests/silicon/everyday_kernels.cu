@@ -4,8 +4,6 @@
 
 using namespace silicon;
 
-constexpr size_t kMi = size_t{1} << 20;
-
 /// Mean and variance of each row, and the row without them: a thread goes through a row three times.
 __global__ void __launch_bounds__(128) norms_by_threads(const float* in, float* out, int columns) {
   const size_t row = size_t{blockIdx.x} * 128 + threadIdx.x;

@@ -5,6 +5,8 @@
 
 namespace silicon {
 
+constexpr size_t kMi = size_t{1} << 20;
+
 inline bool once() {
   const char* const value = std::getenv("PLAIN_KERNELS_ONCE");
   return value != nullptr && std::strcmp(value, "1") == 0;
@@ -69,5 +71,30 @@ std::vector<DeviceArray<T>> arrays(int sets, size_t count) {
   for (int i = 0; i < sets; ++i) all.emplace_back(count);
   return all;
 }
+
+inline std::vector<uint32_t> numbers(size_t count) {
+  std::vector<uint32_t> all(count);
+  uint32_t x = 7;
+  for (uint32_t& each : all) each = (x = x * 1664525u + 1013904223u) >> 8;
+  return all;
+}
+
+/// Words that kernels read and write, as many sets as L2 cannot hold.
+struct Operands {
+  int sets;
+  std::vector<DeviceArray<float>> in, out;
+  Operands(size_t words_in, size_t words_out)
+      : sets(sets_of(4 * (words_in + words_out))),
+        in(arrays<float>(sets, words_in)),
+        out(arrays<float>(sets, words_out)) {}
+  template <typename T>
+  const T* from(int set) const {
+    return reinterpret_cast<const T*>(in[set].data());
+  }
+  template <typename T>
+  T* to(int set) const {
+    return reinterpret_cast<T*>(out[set].data());
+  }
+};
 
 }  // namespace silicon

@@ -138,8 +138,6 @@ __global__ void __launch_bounds__(256) inverses(const float* in, float* out, int
 
 namespace {
 
-constexpr size_t kMi = size_t{1} << 20;
-
 /// Sets of operands, floats from -1 to 1, so many that none is in L2 when it is needed again.
 struct Operands {
   int sets;

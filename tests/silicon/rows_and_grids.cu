@@ -153,8 +153,6 @@ struct Operands {
   }
 };
 
-constexpr size_t kMi = size_t{1} << 20;
-
 BENCHMARK(nearest) {
   Operands operands(16 * kMi + 512, 4 * kMi);
   time("nearest of 32 centres to 1 Mi points", operands.sets, [&](cudaStream_t stream, int set) {

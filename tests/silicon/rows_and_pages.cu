@@ -299,6 +299,19 @@ BENCHMARK(first_loads_of_pages_once) {
         finish_kernel("touch");
       }
 }
+/// The same, of pages that no launch has asked for: by how far they are apart.
+BENCHMARK(first_loads_of_fresh_pages_once) {
+  DeviceArray<uint8_t> memory(size_t{96} << 30);
+  DeviceArray<uint32_t> sink(1);
+  DeviceArray<Span> spans(128);
+  const uint8_t* at = memory.data();
+  for (const size_t apart : {size_t{200} << 10, kPage, 2 * kPage, 4 * kPage, 8 * kPage})
+    for (const int blocks : {2, 8, 32, 64}) {
+      touch<<<blocks, 32>>>(at, 32, apart, 1, 0, spans.data(), sink.data());
+      finish_kernel("touch");
+      at += apart * blocks * 32;
+    }
+}
 BENCHMARK(first_loads_of_pages) {
   DeviceArray<uint8_t> memory(size_t{4} << 30), much(size_t{64} << 30);
   DeviceArray<uint32_t> sink(1);

@@ -6,8 +6,6 @@
 
 using namespace silicon;
 
-constexpr size_t kMi = size_t{1} << 20;
-
 __device__ float sum_of_block(float value) {
   __shared__ float of_warp[8];
   for (int distance = 16; distance > 0; distance /= 2) value += __shfl_xor_sync(~0u, value, distance);
@@ -170,30 +168,6 @@ __global__ void __launch_bounds__(256)
 
 // ---- Times
 // -----------------------------------------------------------------------------------------------------------
-
-std::vector<uint32_t> numbers(size_t count) {
-  std::vector<uint32_t> all(count);
-  uint32_t x = 7;
-  for (uint32_t& each : all) each = (x = x * 1664525u + 1013904223u) >> 8;
-  return all;
-}
-
-struct Operands {
-  int sets;
-  std::vector<DeviceArray<float>> in, out;
-  Operands(size_t words_in, size_t words_out)
-      : sets(sets_of(4 * (words_in + words_out))),
-        in(arrays<float>(sets, words_in)),
-        out(arrays<float>(sets, words_out)) {}
-  template <typename T>
-  const T* from(int set) const {
-    return reinterpret_cast<const T*>(in[set].data());
-  }
-  template <typename T>
-  T* to(int set) const {
-    return reinterpret_cast<T*>(out[set].data());
-  }
-};
 
 BENCHMARK(gates) {
   Operands operands(8 * kMi, 4 * kMi);

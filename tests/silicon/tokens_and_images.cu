@@ -6,8 +6,6 @@
 
 using namespace silicon;
 
-constexpr size_t kMi = size_t{1} << 20;
-
 /// in * mask * 1.25, 16 bytes and 4 bits a thread.
 __global__ void __launch_bounds__(256) dropped(const float4* in, const uint8_t* mask, float4* out) {
   const size_t i = size_t{blockIdx.x} * 256 + threadIdx.x;
@@ -93,30 +91,6 @@ __global__ void __launch_bounds__(256) scaled_sum(const float* x, float* y, floa
 
 // ---- Times
 // -----------------------------------------------------------------------------------------------------------
-
-std::vector<uint32_t> numbers(size_t count) {
-  std::vector<uint32_t> all(count);
-  uint32_t x = 7;
-  for (uint32_t& each : all) each = (x = x * 1664525u + 1013904223u) >> 8;
-  return all;
-}
-
-struct Operands {
-  int sets;
-  std::vector<DeviceArray<float>> in, out;
-  Operands(size_t words_in, size_t words_out)
-      : sets(sets_of(4 * (words_in + words_out))),
-        in(arrays<float>(sets, words_in)),
-        out(arrays<float>(sets, words_out)) {}
-  template <typename T>
-  const T* from(int set) const {
-    return reinterpret_cast<const T*>(in[set].data());
-  }
-  template <typename T>
-  T* to(int set) const {
-    return reinterpret_cast<T*>(out[set].data());
-  }
-};
 
 BENCHMARK(dropout) {
   Operands operands(4 * kMi + kMi / 4, 4 * kMi);
