@@ -18,7 +18,7 @@ import subprocess
 import sys
 
 PROGRAMS = ["plain_kernels", "parallel_patterns", "layers_and_sorts", "fractals_and_bodies", "rows_and_grids", "prices_and_rays",
-            "everyday_kernels", "tokens_and_images", "tables_and_channels"]
+            "everyday_kernels", "tokens_and_images", "tables_and_channels", "scores_and_filters"]
 
 
 def measured_times(files: list[pathlib.Path]) -> dict[str, float]:

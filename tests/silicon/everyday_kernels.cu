@@ -121,12 +121,6 @@ BENCHMARK(row_norms) {
     norms_by_threads<<<128, 128, 0, stream>>>(in[set].data(), out[set].data(), 512);
   });
 }
-std::vector<uint32_t> numbers(size_t count) {
-  std::vector<uint32_t> all(count);
-  uint32_t x = 7;
-  for (uint32_t& each : all) each = (x = x * 1664525u + 1013904223u) >> 8;
-  return all;
-}
 BENCHMARK(table_rows) {
   const int sets = sets_of(8 * 16384 * 512);
   auto table = arrays<float>(sets, 16384 * 512), out = arrays<float>(sets, 16384 * 512);

@@ -72,10 +72,9 @@ std::vector<DeviceArray<T>> arrays(int sets, size_t count) {
   return all;
 }
 
-inline std::vector<uint32_t> numbers(size_t count) {
+inline std::vector<uint32_t> numbers(size_t count, uint32_t seed = 7) {
   std::vector<uint32_t> all(count);
-  uint32_t x = 7;
-  for (uint32_t& each : all) each = (x = x * 1664525u + 1013904223u) >> 8;
+  for (uint32_t& each : all) each = (seed = seed * 1664525u + 1013904223u) >> 8;
   return all;
 }
 

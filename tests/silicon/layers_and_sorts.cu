@@ -319,13 +319,6 @@ __global__ void __launch_bounds__(256) rms_norm(const uint4* in, const uint4* sc
 
 constexpr int kCount = 1 << 22;
 
-std::vector<uint32_t> numbers(size_t count) {
-  std::vector<uint32_t> all(count);
-  uint32_t x = 1;
-  for (uint32_t& each : all) each = (x = x * 1664525u + 1013904223u) >> 8;
-  return all;
-}
-
 BENCHMARK(tensor_cores) {
   const int sets = sets_of(size_t{kCount} * 8);
   auto a = arrays<__nv_bfloat16>(sets, kCount), b = arrays<__nv_bfloat16>(sets, kCount);
@@ -342,7 +335,7 @@ BENCHMARK(words) {
   const int sets = sets_of(size_t{kCount} * 8);
   auto in = arrays<uint32_t>(sets, kCount), out = arrays<uint32_t>(sets, kCount);
   DeviceArray<uint32_t> totals(256);
-  const auto keys = numbers(kCount);
+  const auto keys = numbers(kCount, 1);
   for (auto& each : in) each.from_host(keys);
   const auto ints = [](DeviceArray<uint32_t>& array) { return reinterpret_cast<int*>(array.data()); };
   time("product of bytes by dp4a, 1024 x 1024 x 4096", sets, [&](cudaStream_t stream, int set) {
@@ -364,7 +357,7 @@ BENCHMARK(sparse) {
   auto y = arrays<float>(sets, kRows);
   DeviceArray<int> starts(kRows + 1);
   std::vector<int> first(kRows + 1), of(size_t{kRows} * kEach);
-  const auto random = numbers(of.size());
+  const auto random = numbers(of.size(), 1);
   for (int row = 0; row < kRows; ++row) first[row + 1] = first[row] + static_cast<int>(random[row] % kEach);
   for (size_t i = 0; i < of.size(); ++i) of[i] = static_cast<int>(random[i] % kRows);
   starts.from_host(first);

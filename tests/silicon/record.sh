@@ -6,7 +6,7 @@ set -u
 build=$1 results=$2
 shift 2
 source_folder=$(cd "$(dirname "$0")" && pwd)
-programs=${*:-arithmetic shared_memory global_memory bulk_copy barriers wgmma launch contention joined_requests clock distances placement instruction_cache branches register_banks shared_products blocks plain_kernels memory_load scattered parallel_patterns layers_and_sorts fractals_and_bodies rows_and_grids prices_and_rays rows_and_pages everyday_kernels tokens_and_images tables_and_channels warp_products cluster_products}
+programs=${*:-arithmetic shared_memory global_memory bulk_copy barriers wgmma launch contention joined_requests clock distances placement instruction_cache branches register_banks shared_products blocks plain_kernels memory_load scattered parallel_patterns layers_and_sorts fractals_and_bodies rows_and_grids prices_and_rays rows_and_pages everyday_kernels tokens_and_images tables_and_channels scores_and_filters warp_products cluster_products}
 mkdir -p "$build" "$results"
 for program in $programs reconvergence waiting_lanes meeting_places; do
   [ -x "$build/$program" ] || ${NVCC:-nvcc} -std=c++20 -O3 -gencode arch=compute_90a,code=sm_90a \

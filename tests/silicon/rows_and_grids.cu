@@ -130,11 +130,11 @@ __global__ void __launch_bounds__(256) rotate_pairs(const __nv_bfloat162* in, __
   out[i] = __floats2bfloat162_rn(v.x * cosine - v.y * sine, v.x * sine + v.y * cosine);
 }
 
-/// Operands of so many bytes each, filled with bits of small floats.
-struct Operands {
+/// Values of so many bytes each, filled with bits of small floats.
+struct Values {
   int sets;
   std::vector<DeviceArray<uint32_t>> in, out;
-  Operands(size_t in_bytes, size_t out_bytes)
+  Values(size_t in_bytes, size_t out_bytes)
       : sets(sets_of(in_bytes + out_bytes)),
         in(arrays<uint32_t>(sets, in_bytes / 4)),
         out(arrays<uint32_t>(sets, out_bytes / 4)) {
@@ -154,20 +154,20 @@ struct Operands {
 };
 
 BENCHMARK(nearest) {
-  Operands operands(16 * kMi + 512, 4 * kMi);
+  Values operands(16 * kMi + 512, 4 * kMi);
   time("nearest of 32 centres to 1 Mi points", operands.sets, [&](cudaStream_t stream, int set) {
     nearest_centre<<<4096, 256, 0, stream>>>(operands.from<float4>(set), operands.from<float4>(set) + kMi,
                                              operands.to<uint32_t>(set));
   });
 }
 BENCHMARK(largest) {
-  Operands operands(32 * kMi, 64 << 10);
+  Values operands(32 * kMi, 64 << 10);
   time("largest of each of 8192 rows of 1024", operands.sets, [&](cudaStream_t stream, int set) {
     largest_of_rows<<<1024, 256, 0, stream>>>(operands.from<float4>(set), operands.to<float2>(set));
   });
 }
 BENCHMARK(gathered) {
-  Operands operands(64 * kMi, 8 * kMi + (512 << 10));
+  Values operands(64 * kMi, 8 * kMi + (512 << 10));
   std::vector<uint32_t> which(128 << 10);
   uint32_t x = 7;
   for (uint32_t& each : which) each = (x = x * 1664525u + 1013904223u) >> 12;
@@ -178,31 +178,31 @@ BENCHMARK(gathered) {
   });
 }
 BENCHMARK(random_numbers) {
-  Operands operands(4, 64 * kMi);
+  Values operands(4, 64 * kMi);
   time("16 Mi random numbers by Philox", operands.sets,
        [&](cudaStream_t stream, int set) { philox<<<16384, 256, 0, stream>>>(operands.to<uint4>(set)); });
 }
 BENCHMARK(heat) {
-  Operands operands(64 * kMi, 64 * kMi);
+  Values operands(64 * kMi, 64 * kMi);
   time("heat equation, 256 x 256 x 256", operands.sets, [&](cudaStream_t stream, int set) {
     heat_step<<<dim3(8, 32, 8), 256, 0, stream>>>(operands.from<float>(set), operands.to<float>(set));
   });
 }
 BENCHMARK(edits) {
-  Operands operands(8 * kMi, 256 << 10);
+  Values operands(8 * kMi, 256 << 10);
   time("edit distances of 64 Ki pairs of 64 characters", operands.sets, [&](cudaStream_t stream, int set) {
     edit_distances<<<16384, 128, 0, stream>>>(operands.from<uint8_t>(set), operands.from<uint8_t>(set) + 4 * kMi,
                                               operands.to<int>(set));
   });
 }
 BENCHMARK(columns) {
-  Operands operands(32 * kMi, 4096);
+  Values operands(32 * kMi, 4096);
   time("sums of the columns of 8192 x 1024", operands.sets, [&](cudaStream_t stream, int set) {
     sums_of_columns<<<dim3(4, 128), 256, 0, stream>>>(operands.from<float>(set), operands.to<float>(set));
   });
 }
 BENCHMARK(rotary) {
-  Operands operands(32 * kMi, 32 * kMi);
+  Values operands(32 * kMi, 32 * kMi);
   time("rotary positions of 8192 x 16 heads of 128", operands.sets, [&](cudaStream_t stream, int set) {
     rotate_pairs<<<32768, 256, 0, stream>>>(operands.from<__nv_bfloat162>(set), operands.to<__nv_bfloat162>(set));
   });

@@ -307,6 +307,7 @@ BENCHMARK(first_loads_of_fresh_pages_once) {
   const uint8_t* at = memory.data();
   for (const size_t apart : {size_t{200} << 10, kPage, 2 * kPage, 4 * kPage, 8 * kPage})
     for (const int blocks : {2, 8, 32, 64}) {
+      if (at + apart * blocks * 32 > memory.data() + memory.size()) continue;
       touch<<<blocks, 32>>>(at, 32, apart, 1, 0, spans.data(), sink.data());
       finish_kernel("touch");
       at += apart * blocks * 32;
