@@ -104,36 +104,7 @@ BENCHMARK(block_rate) {
     }
 }
 
-/// How long a block keeps its place behind its last instruction: the graph's time over the blocks of each multiprocessor
-/// has that beside the `spin` cycles. With `Stores` each thread writes a word last, or first.
-enum class Stores { kNone, kLast, kFirst };
-template <Stores When>
-__global__ void __launch_bounds__(256) placed(uint32_t* out, uint32_t mask, uint32_t spin) {
-  const uint64_t start = cycles();
-  const uint32_t i = (blockIdx.x * 256 + threadIdx.x) & mask;
-  if constexpr (When == Stores::kFirst) out[i] = i;
-  while (cycles() - start < spin) {
-  }
-  if constexpr (When == Stores::kLast) out[i] = i;
-}
-template <Stores When>
-void time_places(const char* what) {
-  constexpr int kShared = 200 << 10;
-  check(cudaFuncSetAttribute(placed<When>, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared), "shared memory");
-  DeviceArray<uint32_t> out(kMi);
-  for (const uint32_t spin : {500, 2000})
-    time("64 blocks for each SM, one after the other, of " + std::to_string(spin) + " cycles, " + what, 1,
-         [&](cudaStream_t stream, int) {
-           placed<When><<<64 * 132, 256, kShared, stream>>>(out.data(), kMi - 1, spin);
-         });
-}
-BENCHMARK(places_that_stores_keep) {
-  time_places<Stores::kNone>("no stores");
-  time_places<Stores::kLast>("a word a thread last");
-  time_places<Stores::kFirst>("a word a thread first");
-}
-
-/// Blocks by the words that each thread reads and writes, of regions that L2 has or has not.
+/// Blocks by the words that each thread reads and writes, of 4 MiB, which stay in L2, or of 32.
 template <int Reads, bool Writes>
 __global__ void __launch_bounds__(256) passing(const uint32_t* in, uint32_t* out, uint32_t in_mask, uint32_t out_mask) {
   const uint32_t i = blockIdx.x * 256 + threadIdx.x;
@@ -151,7 +122,8 @@ void time_passing() {
       time("32768 blocks, " + std::to_string(Reads) + " words read from " + (far_in ? "32" : "4") + " MiB, " +
                (Writes ? far_out ? "one written to 32" : "one written to 4" : "none written to 0") + " MiB",
            static_cast<int>(in.size()), [&](cudaStream_t stream, int set) {
-             passing<Reads, Writes><<<32768, 256, 0, stream>>>(in[far_in ? set : 0].data(), out[far_out ? set : 0].data(),
+             passing<Reads, Writes><<<32768, 256, 0, stream>>>(in[far_in ? set : 0].data(),
+                                                               out[far_out ? set : 0].data(),
                                                                (far_in ? 8 : 1) * kMi - 1, (far_out ? 8 : 1) * kMi - 1);
            });
     }

@@ -195,9 +195,14 @@ ChipModel make_h200() {
   // Between what `DRAM copy, 2048 MiB, 1056 blocks` and plain-kernels, `copy by float4 of 64 MiB, rate` say: 3824 and
   // 4092 GB/s, where half of each would give 4490.
   chip.dram_turns = 0.12;
-  // everyday-ncu-2, `first loads`: one word each of 4 times 132 places 16 MiB apart takes 3.6 us more where no launch
-  // was there before, and of 4 places of one multiprocessor 0.4 us more.
-  chip.page_walk = 6.5;
+  // nvidia-h200-2026-11-28-rows-and-pages, `4224 rows of 4096, a warp each, 1 loads at once`: 307 cycles more for each
+  // load where what was read is written elsewhere. nvidia-h200-2026-11-29-blocks, of 32 MiB that are read: 278 and 350
+  // more for each block where 32 MiB are written than where 4 MiB are, which stay in L2.
+  chip.beside_stores = 307;
+  // nvidia-h200-2026-11-29-fresh-pages-ncu: 2048 pages 2, 4 and 8 MiB apart take 6.1, 9.7 and 17.7 us, and 1024 pages
+  // 16 MiB apart 15.3 us: as if a line of the tables had the entries of 16 pages.
+  chip.page_walk = 1.3;
+  chip.page_entries = 28;
   chip.page_walk_latency = 800;
   chip.load_bytes = 113;  // memory-load: `loads from L2 of 4 bytes a lane, lanes 32 bytes apart, 1 SM`
   // nvidia-h100-2026-11-26-random-accesses, in L2: 512 Ki additions at random take 7.1 us, those with a result 9.4, of
@@ -273,6 +278,7 @@ ChipModel make_b200() {
   chip.atomic_return_rate *= more;
   chip.atomic_slices = static_cast<uint32_t>(chip.atomic_slices * more);
   chip.l2_half_capacity = machine::b200().l2_bytes / 2;  // as on Hopper
+  chip.beside_stores = 0;                                // not measured
   // compare_mem_latency/ldgsts_lat_results.csv, cp.async of one warp with 8 bytes a lane from DRAM: a median of 1171
   // cycles, where an H200 takes 765; and at least 376 of four warps, where an H200 takes 327 from L2.
   constexpr double more_of_l2 = 376 - 327, more_of_dram = 1171 - 765;
@@ -342,6 +348,7 @@ ChipModel make_rtx5090() {
   chip.l2_distance = {0};
   chip.l2_halves = 1;
   chip.l2_half_capacity = card.l2_bytes;
+  chip.beside_stores = 0;  // not measured
   const double slower = 8700 / chip.l2_rate;
   chip.l2_rate *= slower;
   chip.l2_write_rate *= slower;

@@ -97,7 +97,9 @@ struct ChipModel {
   double dram_open = 0;          ///< the part of it that goes by before the first byte moves
   double dram_write_cost = 1;    ///< of a byte that is written, relative to one that is read
   double dram_turns = 0;         ///< by how much DRAM takes longer where it reads and writes as much
+  double beside_stores = 0;      ///< cycles by which DRAM answers later where as many lines are stored as read
   double page_walk = 0;          ///< ns of the whole chip for the first access to a page
+  double page_entries = 0;       ///< the same for the first access to one of 16 pages
   double page_walk_latency = 0;  ///< cycles by which that access is late
   double load_bytes = 0;         ///< a cycle, that one multiprocessor gets from L2
   /// 10^9 a second: sectors with atomic operations, of the whole chip; passes over a sector, of a slice.

@@ -10,6 +10,8 @@ namespace {
 
 /// Pages of 2 MiB, by the number of a line.
 constexpr uint32_t kPageLineBits = 14, kPages = 1u << (kLineNumberBits - kPageLineBits);
+/// A line of the tables has the entries of 16 pages.
+constexpr uint32_t kEntriesBits = 4;
 
 /// The sectors of a line that DRAM moves for these: it moves 64 bytes at a time.
 uint32_t pairs_of(uint32_t sectors) {
@@ -56,13 +58,15 @@ CacheLines::Read CacheLines::read(LineRequest request, bool in_pairs) {
   return {missing, way.arrives};
 }
 
-void CacheLines::write(LineRequest request, bool in_pairs) {
+bool CacheLines::write(LineRequest request, bool in_pairs) {
   Way& way = find(line_of(request));
+  const bool is_new = way.there == 0;
   const uint32_t sectors = in_pairs ? pairs_of(sectors_of(request)) : sectors_of(request);
   if (way.written == 0) waiting_.push_back(way.line);
   written_sectors_ += static_cast<uint32_t>(std::popcount(sectors & ~way.written));
   way.written = static_cast<uint8_t>(way.written | sectors);
   way.there = static_cast<uint8_t>(way.there | sectors);
+  return is_new;
 }
 
 std::vector<LineRequest> CacheLines::take_written(uint64_t most) {
@@ -107,7 +111,9 @@ MemorySystem::MemorySystem(const ChipModel& chip, double megahertz, const L2Cont
                   ? *before
                   : L2Contents{CacheLines(part * chip.l2_half_capacity), CacheLines(part * chip.l2_half_capacity)}),
       page_ready_(before != nullptr ? 0 : kPages),
+      entries_read_(kPages >> kEntriesBits),
       walk_cycles_(chip.page_walk * megahertz * 1e-3),
+      entries_cycles_(chip.page_entries * megahertz * 1e-3),
       walk_latency_(chip.page_walk_latency),
       written_most_(static_cast<uint64_t>(part * chip.l2_written_most / 2 / kSectorBytes)),
       paths_(chip.groups.size()),
@@ -141,7 +147,12 @@ double MemorySystem::translated(double now, std::span<const LineRequest> lines) 
   if (page_ready_.empty()) return all;
   for (const LineRequest line : lines) {
     double& ready = page_ready_[line_of(line) >> kPageLineBits];
-    if (ready == 0) ready = walks_.serve(now, walk_cycles_) - walk_cycles_ + walk_latency_;
+    if (ready == 0) {
+      auto read = entries_read_[line_of(line) >> (kPageLineBits + kEntriesBits)];
+      const double cycles = walk_cycles_ + (read ? 0 : entries_cycles_);
+      read = true;
+      ready = walks_.serve(now, cycles) - cycles + walk_latency_;
+    }
     all = std::max(all, ready);
   }
   return all;
@@ -208,8 +219,10 @@ double MemorySystem::read(double now, uint32_t multiprocessor, std::span<const L
     }
     if (found.dram != 0) {
       const auto sectors = static_cast<uint32_t>(std::popcount(found.dram));
+      came_new(false);
       const double filled = writes_.serve(at, sectors * double{kSectorBytes} / l2_write_bytes_);
-      arrives = std::max(arrives, std::max(use_bank(at, line, sectors, false), filled) + dram_latency + late);
+      arrives = std::max(arrives, std::max(use_bank(at, line, sectors, false), filled) + dram_latency + late +
+                                      chip_.beside_stores * 4 * stored_share_ * (1 - stored_share_));
       if (found.home != nullptr) *found.home = arrives;
     }
     *found.own = arrives;
@@ -252,7 +265,6 @@ double MemorySystem::update(double now, std::span<const LineRequest> lines, cons
 /// line is in is not known; here it is as if at random.
 double MemorySystem::use_bank(double now, uint32_t line, uint32_t sectors, bool write) {
   // What was moved lately decides how often DRAM turns from reads to writes.
-  constexpr double kLately = 1 / 4096.;
   write_share_ += kLately * ((write ? 1 : 0) - write_share_);
   const double turns = 1 + chip_.dram_turns * 4 * write_share_ * (1 - write_share_);
   uint64_t mixed = (uint64_t{line} + 1) * 0x9e3779b97f4a7c15u;
@@ -276,7 +288,7 @@ double MemorySystem::write(double now, std::span<const LineRequest> lines, size_
   double sectors = static_cast<double>(partial_lines);  // for the masks
   for (const LineRequest line : lines) {
     CacheLines& home = halves_[home_of(line)];
-    home.write(line);
+    if (home.write(line)) came_new(true);
     write_back(now, home);
     sectors += std::popcount(sectors_of(line));
   }

@@ -27,7 +27,8 @@ class CacheLines {
   /// nvidia-h100-2026-11-26-random-accesses: loads of words at random get 64 bytes each of what DRAM gives.
   Read read(LineRequest request, bool in_pairs = false);
   /// @param in_pairs  as those of lines of which little is written.
-  void write(LineRequest request, bool in_pairs = false);
+  /// Returns whether the line was not here before.
+  bool write(LineRequest request, bool in_pairs = false);
   /// What goes to the memory behind, since lines were replaced or more was written than may wait here; and forgets it.
   /// @param most  sectors that may wait.
   std::vector<LineRequest> take_written(uint64_t most);
@@ -125,6 +126,7 @@ class MemorySystem {
   };
   /// Which half a line belongs to is not known; here it is as if at random.
   uint32_t home_of(LineRequest line) const { return chip_.l2_halves == 1 ? 0 : line_of(line) * 0x85ebca6bu >> 31; }
+  static constexpr double kLately = 1 / 4096.;
   static constexpr uint32_t kRequests = 1 << 16;  // of a group, that are remembered
 
   struct Bank {
@@ -149,13 +151,14 @@ class MemorySystem {
   double bank_cycles_;                                          ///< of a line in a bank of DRAM
   double atomic_sector_cycles_, atomic_return_cycles_, atomic_same_cycles_, atomic_same_float_cycles_;
   /// When the addresses of the lines are translated. The first access to a page walks through tables in memory, and
-  /// walks wait for each other. Source: everyday-ncu-2, `first loads`.
+  /// walks wait for each other. Source: see ChipModel::page_entries.
   double translated(double now, std::span<const LineRequest> lines);
 
   L2Contents halves_;
   std::vector<double>
       page_ready_;  ///< by page: when it is translated; 0: nobody has asked; empty: all are, of a launch before
-  double walk_cycles_, walk_latency_;
+  std::vector<bool> entries_read_;  ///< by 16 pages: whether their entries of the tables were read
+  double walk_cycles_, entries_cycles_, walk_latency_;
   Server walks_;
   uint64_t written_most_;  ///< sectors that were written, and wait in a half
   Server l2_;
@@ -167,6 +170,8 @@ class MemorySystem {
   std::vector<Server> slices_;
   std::vector<Bank> banks_;  ///< of DRAM
   double write_share_ = 0;   ///< of what DRAM did of late
+  double stored_share_ = 0;  ///< of the lines that came new into L2 of late
+  void came_new(bool stored) { stored_share_ += kLately * ((stored ? 1 : 0) - stored_share_); }
   double l2_moved_ = 0, dram_moved_ = 0;
   std::vector<std::vector<Request>> requests_;  ///< by group
   std::vector<Asked> asked_;                    ///< lines that the read under way has not joined
