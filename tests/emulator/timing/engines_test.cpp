@@ -172,6 +172,23 @@ TEST(MemorySystemTest, TheFirstAccessToAPageIsLate) {
   EXPECT_NEAR(later.read(0, 2, std::vector{whole(0)}, kFromDram), again, 20);
 }
 
+// rows-and-pages, `1 loads at once`, and blocks: reads of DRAM beside stores of lines that are new to L2, and of one that is not.
+TEST(MemorySystemTest, DramAnswersLaterBesideStoresOfNewLines) {
+  const ChipModel& chip = *find_chip_model("H200");
+  const auto time_beside = [&](uint32_t lines_stored) {
+    const L2Contents empty = known_pages(chip);
+    MemorySystem memory(chip, 1980, &empty);
+    constexpr uint32_t kLines = 50'000, kApart = 100;  // cycles: nothing else waits
+    double last = 0;
+    for (uint32_t i = 0; i < kLines; ++i) {
+      memory.write(i * kApart, std::vector{whole(kLines + i % lines_stored)});
+      last = memory.read(i * kApart, 2, std::vector{whole(i)}, kFromDram) - i * kApart;
+    }
+    return last;
+  };
+  EXPECT_NEAR(time_beside(50'000) - time_beside(1), chip.beside_stores, 20);
+}
+
 TEST(MemorySystemTest, AUsedL2HasWrittenLinesOfOthers) {
   const ChipModel& chip = *find_chip_model("H200");
   const L2Contents used = used_l2(chip, 1);
