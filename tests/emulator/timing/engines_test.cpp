@@ -172,7 +172,8 @@ TEST(MemorySystemTest, TheFirstAccessToAPageIsLate) {
   EXPECT_NEAR(later.read(0, 2, std::vector{whole(0)}, kFromDram), again, 20);
 }
 
-// rows-and-pages, `1 loads at once`, and blocks: reads of DRAM beside stores of lines that are new to L2, and of one that is not.
+// rows-and-pages, `1 loads at once`, and blocks: reads of DRAM beside stores of lines that are new to L2, and of one
+// that is not.
 TEST(MemorySystemTest, DramAnswersLaterBesideStoresOfNewLines) {
   const ChipModel& chip = *find_chip_model("H200");
   const auto time_beside = [&](uint32_t lines_stored) {
