@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "emulator/checks/deadlock/causes.hpp"
+#include "emulator/checks/deadlock/other_barriers.hpp"
 #include "emulator/checks/deadlock/wording.hpp"
 #include "emulator/checks/reporting/place.hpp"
 
@@ -37,6 +38,39 @@ std::string announced_at(const Kernel& kernel, const BarrierHistory& history, ui
 /// " of block rank 1", where there are several.
 std::string of_rank(const machine::Cluster& cluster, const Block& block) {
   return cluster.blocks.size() > 1 ? fmt::format(" of block rank {}", block.rank) : "";
+}
+
+/// Where nothing was announced in this phase of a group's barrier: the announcement that came in the phase before, or
+/// at another barrier of its array; empty: none did.
+std::string announced_elsewhere(const Sleepers& sleepers, const Group& group) {
+  const Fragment& first = *group.first;
+  const Kernel& kernel = *first.grid().kernel;
+  const uint64_t phase = sleepers.barrier_of(first)->phase;
+  const auto describe = [&](const std::string& line, const std::string& of) {
+    return line.empty() ? line
+                        : fmt::format(
+                              ". The announcement{} came for {}, and not for phase {} of {}{}: is it in a branch "
+                              "that is not taken each time?",
+                              line, of, phase, name_of_barrier(first),
+                              of_rank(sleepers.cluster(), *sleepers.block_of_barrier(first)));
+  };
+  if (phase > 0) {
+    const std::string line = announced_at(kernel, sleepers.history_of(first), phase - 1);
+    if (!line.empty()) return describe(line, fmt::format("phase {}", phase - 1));
+  }
+  for (const OtherBarrier& sibling : siblings_of(sleepers, group, offset_of(first))) {
+    for (uint64_t other = sibling.barrier->phase + 1; other-- > 0 && other + 2 > sibling.barrier->phase;) {
+      const std::string line = announced_at(kernel, *sibling.history, other);
+      if (!line.empty()) return describe(line, fmt::format("phase {} of {}", other, sibling.name));
+    }
+  }
+  for (const auto& block : sleepers.cluster().blocks) {
+    const BarrierHistory* history = sleepers.history_at(block.get(), offset_of(first));
+    if (history == nullptr) continue;
+    const std::string line = announced_at(kernel, *history, phase);
+    if (!line.empty()) return describe(line, fmt::format("the barrier of block rank {}", block->rank));
+  }
+  return {};
 }
 
 }  // namespace
@@ -180,7 +214,7 @@ std::string copies_bring_too_many(const Sleepers& sleepers, const Group& group) 
       text += fmt::format(", and {} were announced{}", barrier.announced, announced_at(kernel, history, barrier.phase));
     }
   }
-  return text;
+  return barrier.announced == 0 ? text + announced_elsewhere(sleepers, group) : text;
 }
 
 }  // namespace stagecraft::emulator::checks

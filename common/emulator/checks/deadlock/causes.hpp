@@ -109,6 +109,10 @@ std::string miscounted(const Sleepers& sleepers, const Group& group);
 std::string waiter_was_lapped(const Sleepers& sleepers, const Group& group);
 /// The first phase ended before anybody waited for it.
 std::string first_wait_skips_a_phase(const Sleepers& sleepers, const Group& group);
+/// All wait for one slot again, and nobody has ever waited for another that was filled.
+std::string steps_over_a_slot(const Sleepers& sleepers, const Group& group);
+/// A slot of the ring has been freed more often than it was filled.
+std::string slot_freed_too_often(const Sleepers& sleepers, const Group& group);
 /// All others have ended, and left a phase behind for which nobody has waited.
 std::string other_side_takes_fewer_rounds(const Sleepers& sleepers, const Group& group);
 /// Nobody but the group has arrived at the barrier, and others wait there.
@@ -183,6 +187,8 @@ std::string producer_went_past_its_arrival(const Sleepers& sleepers, const Group
 /// " Nobody has come to the arrival at ring.cu:41, ...": where an announcement of bytes or a commit is skipped, and it
 /// is the only one; empty: it is not so.
 std::string arrival_that_is_skipped(const Sleepers& sleepers, const Group& group);
+/// The barrier is in no array, and all arrivals that the kernel has were executed, for other barriers.
+std::string all_arrivals_go_elsewhere(const Sleepers& sleepers, const Group& group);
 /// Nothing else is known.
 std::string nobody_arrives(const Sleepers& sleepers, const Group& group);
 /// Whether both groups wait for the mbarrier at one offset, also of different blocks.

@@ -102,6 +102,17 @@ std::string waiter_was_lapped(const Sleepers& sleepers, const Group& group) {
         "makes the side that arrives there wait until each phase has been seen, so it runs ahead, or a wait is missing",
         waiter.warp->index, name, own->skipped_to, own->skipped_to - own->skipped_from);
   }
+  if (seen > 0 && barrier.phase == seen + 1) {
+    const std::string by = history.phases.describe_arrivals(seen, kernel);
+    return fmt::format(
+        "warp {0} has waited for phase {1} of {2} last{3}, and phase {4} has ended since{5}: the wait is to pass at "
+        "once "
+        "for that one, and asks for the parity of phase {6}. The parity must flip once from each wait to the next: is "
+        "a "
+        "flip (a step) forgotten, or is there one too many?",
+        waiter.warp->index, seen - 1, name, at_line(kernel, own->pc), seen,
+        by.empty() ? by : fmt::format(", by {}", by), barrier.phase);
+  }
   if (barrier.phase < seen + 2) return {};
   const std::string one = history.phases.describe_arrivals(seen, kernel);
   const std::string other = history.phases.describe_arrivals(seen + 1, kernel);
@@ -118,6 +129,52 @@ std::string waiter_was_lapped(const Sleepers& sleepers, const Group& group) {
       "phases {} and {} of {} ended with no wait of warp {} in between, the one by {}, the other by {}: are these two "
       "arrivals for one round, or is a wait between them missing?",
       seen, seen + 1, name, waiter.warp->index, one, other);
+}
+
+std::string steps_over_a_slot(const Sleepers& sleepers, const Group& group) {
+  const Fragment& first = *group.first;
+  const std::vector<Group>& groups = sleepers.groups();
+  // Others may be on their way to that slot.
+  if (!std::all_of(groups.begin(), groups.end(), [&](const Group& other) {
+        return waits_for_the_same(other, group) || other.first->wait.kind == WaitKind::warp_sync;
+      })) {
+    return {};
+  }
+  const std::string array = array_of(*first.grid().kernel, offset_of(first));
+  if (array.empty() || !sleepers.history_of(first).was_waited_for) return {};
+  for (const OtherBarrier& other : never_waited_for(sleepers, first)) {
+    if (other.offset == offset_of(first) || array_of(*first.grid().kernel, other.offset) != array) continue;
+    if (other.barrier->expected != sleepers.barrier_of(first)->expected) continue;  // it stands for something else
+    return fmt::format(
+        "{}, and nobody has ever waited for that, while all who still run have come back to {}: do they step over that "
+        "slot?",
+        describe_completed(other), name_of_barrier(first));
+  }
+  return {};
+}
+
+std::string slot_freed_too_often(const Sleepers& sleepers, const Group& group) {
+  const Fragment& first = *group.first;
+  const std::optional<uint32_t> full = full_barrier_of(sleepers, group);
+  if (!full || !sleepers.history_of(first).passed_before_first) return {};
+  const machine::Block* block = sleepers.block_of_barrier(first);
+  for (const OtherBarrier& empty : siblings_of(sleepers, group, offset_of(first))) {
+    const auto filled = block->mbarriers.live.find(empty.offset + (*full - offset_of(first)));
+    if (filled == block->mbarriers.live.end() || filled->second.phase >= empty.barrier->phase) continue;
+    const uint64_t fillings = filled->second.phase;
+    const auto count = static_cast<uint64_t>(empty.barrier->expected);
+    const std::string last = describe_came(who_came(*empty.history, fillings, count), sleepers.cluster());
+    const std::string before =
+        fillings == 0 ? "" : describe_came(who_came(*empty.history, fillings - 1, count), sleepers.cluster());
+    if (last.empty()) continue;
+    return fmt::format(
+        "{} has completed {} phase{}, and {} {}: that slot was freed more often than it was filled, the last times by "
+        "{}{}. Do two readers take one slot, as where one steps over too few or too many, or is it freed twice?",
+        empty.name, empty.barrier->phase, empty.barrier->phase == 1 ? "" : "s",
+        name_of_barrier(*first.grid().kernel, filled->first), fillings == 0 ? "none" : std::to_string(fillings),
+        before.empty() || before == last ? "" : before + " and then by ", last);
+  }
+  return {};
 }
 
 std::string first_wait_skips_a_phase(const Sleepers& sleepers, const Group& group) {
@@ -196,13 +253,13 @@ std::string one_wait_too_many(const Sleepers& sleepers, const Group& group) {
 
 std::string reader_keeps_the_slot(const Sleepers& sleepers, const Group& group) {
   if (!sleepers.history_of(*group.first).passed_before_first) return {};
-  std::string instead;
-  const std::string reader = reader_that_keeps_it(sleepers, group, instead);
-  if (reader.empty()) return {};
+  const Keeper keeper = keeper_of_slot(sleepers, group);
+  if (keeper.text.empty()) return {};
   const std::string name = name_of_barrier(*group.first);
   const std::string text = fmt::format("nobody has arrived at {} since its phase {}: {}", name,
-                                       sleepers.barrier_of(*group.first)->phase - 1, reader);
-  if (!instead.empty()) return fmt::format("{}, but at {}: is that arrival meant for {}?", text, instead, name);
+                                       sleepers.barrier_of(*group.first)->phase - 1, keeper.text);
+  if (!keeper.instead.empty())
+    return fmt::format("{}, but at {}: is that arrival meant for {}?", text, keeper.instead, name);
   return fmt::format("{}. Is its arrival (a release) missing in some rounds, or does it go to another barrier?", text);
 }
 

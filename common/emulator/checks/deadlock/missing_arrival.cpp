@@ -1,5 +1,6 @@
 // Why nobody has ever arrived at an mbarrier for which threads wait.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -58,6 +59,11 @@ std::string cause_in_another_slot(const Sleepers& sleepers, const Group& group, 
 /// The other one of two sides that each wait for a barrier at which nobody has ever arrived; null: there is none.
 const Group* opposite_side(const Sleepers& sleepers, const Group& group) {
   const std::vector<Group>& groups = sleepers.groups();
+  // Where a third side waits for a slot that was never freed, the two may wait for that one.
+  const bool has_third = std::any_of(groups.begin(), groups.end(), [&](const Group& each) {
+    return each.is_root && sleepers.never_arrived(each) && sleepers.history_of(*each.first).passed_before_first;
+  });
+  if (has_third) return nullptr;
   const auto other = std::find_if(groups.begin(), groups.end(), [&](const Group& each) {
     return !waits_for_the_same(each, group) && each.is_root && sleepers.never_arrived(each) &&
            !sleepers.history_of(*each.first).passed_before_first;
@@ -198,17 +204,21 @@ std::string release_behind_a_meeting(const Sleepers& sleepers, const Group& grou
 std::string slot_never_released(const Sleepers& sleepers, const Group& group) {
   const std::string name = name_of_barrier(*group.first);
   const std::vector<OtherBarrier> unseen = unclaimed(sleepers, *group.first);
-  std::string instead, reader;
-  if (unseen.empty()) reader = reader_that_keeps_it(sleepers, group, instead);
+  // Where those who were to free it have ended, that is not for others to do.
+  Keeper keeper = keeper_of_slot(sleepers, group);
+  if (!unseen.empty() && !keeper.has_ended) keeper = {};
+  std::string reader = keeper.text;
   if (!reader.empty()) reader[0] = 'W';  // warp 1, or warps 1-2
   std::string text = fmt::format(
       "nobody has ever arrived at {}: the first wait for it passed at once, as a producer's first wait for an empty "
       "slot does, but the slot has never been released since. {}",
       name, reader);
-  if (!instead.empty()) return fmt::format("{}, but at {}: is that arrival meant for {}?", text, instead, name);
+  if (!keeper.instead.empty()) {
+    return fmt::format("{}, but at {}: is that arrival meant for {}?", text, keeper.instead, name);
+  }
   text +=
       fmt::format("{}Is an arrival (a release) missing, or does it go to another barrier?", reader.empty() ? "" : ". ");
-  if (unseen.empty()) return text;
+  if (unseen.empty() || !reader.empty()) return text;
   text += fmt::format(" {}, and nobody has ever waited for that", describe_completed(unseen.front()));
   const std::string by_whom = user_of_array(sleepers, group, unseen.front().offset);
   if (by_whom.empty()) return text;
@@ -511,6 +521,38 @@ std::string arrival_that_is_skipped(const Sleepers& sleepers, const Group& group
   }
   if (skipped.size() != 1) return {};
   return fmt::format(" Nobody has come to the arrival at {}: is it in a branch that is not taken?", *skipped.begin());
+}
+
+std::string all_arrivals_go_elsewhere(const Sleepers& sleepers, const Group& group) {
+  const machine::Kernel& kernel = *group.first->grid().kernel;
+  const std::string name = name_of_barrier(*group.first);
+  // A loop may come to the next slot of an array, with an instruction that has arrived at others.
+  if (name.find('[') != std::string::npos) return {};
+  std::set<uint32_t> executed, initialises;
+  for (const auto& [place, history] : sleepers.histories()) {
+    executed.insert(history.arrival_pcs.begin(), history.arrival_pcs.end());
+    for (const BarrierHistory::Initialisation& each : history.initialisations) initialises.insert(each.pc);
+  }
+  std::set<std::string> lines;
+  for (uint32_t pc = 0; pc < kernel.places.size(); ++pc) {
+    if (kernel.places[pc].function == nullptr) continue;
+    if (kernel.places[pc].instruction >= kernel.places[pc].function->body.size()) continue;  // the end
+    const machine::InstructionTraits& traits = kernel.traits_at(pc);
+    // What changes an mbarrier and does not initialise it may be an arrival. Barriers of a block read their number
+    // first.
+    const bool changes = traits.synchronises && traits.ends_polling && !traits.reads_first;
+    const bool arrives = traits.commits || (changes && !initialises.contains(pc));
+    if (traits.copies == machine::Copies::of_threads) return {};  // or an arrival of such copies
+    if (!arrives) continue;
+    if (!executed.contains(pc)) return {};
+    const std::string what = kernel.describe_instruction(pc);
+    lines.insert(fmt::format("{}{}", what.substr(0, what.find('.', what.find('.') + 1)), at_line(kernel, pc)));
+  }
+  if (lines.empty() || lines.size() > 4) return {};
+  return fmt::format(
+      "nobody has ever arrived at {}, and each arrival of the kernel has gone to another barrier: {}. Is one for {} "
+      "missing, or does one of these go to the wrong barrier?",
+      name, fmt::join(lines, ", "), name);
 }
 
 std::string nobody_arrives(const Sleepers&, const Group& group) {

@@ -140,7 +140,8 @@ std::optional<uint32_t> full_barrier_of(const Sleepers& sleepers, const Group& g
   return static_cast<uint32_t>(full);
 }
 
-std::string reader_that_keeps_it(const Sleepers& sleepers, const Group& group, std::string& instead) {
+Keeper keeper_of_slot(const Sleepers& sleepers, const Group& group) {
+  Keeper keeper;
   const Fragment& first = *group.first;
   const Kernel& kernel = *first.grid().kernel;
   const Block* block = sleepers.block_of_barrier(first);
@@ -184,12 +185,15 @@ std::string reader_that_keeps_it(const Sleepers& sleepers, const Group& group, s
                                                              [&](const BarrierHistory::Waiter& each) {
                                                                return is_reader(each) && each.clock > reader->clock;
                                                              });
-    if (arrival->clock > reader->clock && !has_read) instead = sibling.name;
+    if (arrival->clock > reader->clock && !has_read) keeper.instead = sibling.name;
   }
   std::sort(readers.begin(), readers.end());
-  const char* has = readers.size() == 1 ? "has" : "have";
-  return fmt::format("{}, which waited for {}{}, {} not arrived there since", describe_numbers(readers),
-                     name_of_barrier(kernel, full_at), at_line(kernel, reader->pc), has);
+  keeper.has_ended =
+      std::all_of(readers.begin(), readers.end(), [&](uint32_t warp) { return block->warps[warp].live == 0; });
+  keeper.text =
+      fmt::format("{}, which waited for {}{}, {} not arrived there since", describe_numbers(readers),
+                  name_of_barrier(kernel, full_at), at_line(kernel, reader->pc), readers.size() == 1 ? "has" : "have");
+  return keeper;
 }
 
 std::string phase_left_behind(const Sleepers& sleepers, const Group& group) {

@@ -34,10 +34,14 @@ std::string filler_that_has_ended(const Sleepers& sleepers, const Group& group);
 /// Nothing where they do not.
 std::optional<uint32_t> full_barrier_of(const Sleepers& sleepers, const Group& group);
 
-/// Where a group waits for a slot that it has filled since it waited for it before: "warp 1, which waited for full[0]
-/// at ring.cu:77, has not arrived there since". Empty: it is not so, or nobody has waited for what is in the slot.
-/// @param instead  becomes the slot that was released in the place of this one; empty: none was
-std::string reader_that_keeps_it(const Sleepers& sleepers, const Group& group, std::string& instead);
+/// Who keeps a slot for which a group waits, and which it has filled since it waited for it before.
+struct Keeper {
+  std::string text;        ///< "warp 1, which waited for full[0] at ring.cu:77, has not arrived there since"; or empty
+  std::string instead;     ///< the slot that was released in the place of this one; empty: none was
+  bool has_ended = false;  ///< nobody who keeps it still runs
+};
+/// Nobody where it is not so, or where nobody has waited for what is in the slot.
+Keeper keeper_of_slot(const Sleepers& sleepers, const Group& group);
 
 /// Where all others have ended: a barrier that the group arrives at, and whose last phase nobody has waited for.
 std::string phase_left_behind(const Sleepers& sleepers, const Group& group);

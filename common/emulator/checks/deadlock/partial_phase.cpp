@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "emulator/checks/deadlock/causes.hpp"
+#include "emulator/checks/deadlock/other_barriers.hpp"
 #include "emulator/checks/deadlock/who_arrived.hpp"
 #include "emulator/checks/deadlock/wording.hpp"
 #include "emulator/checks/reporting/place.hpp"
@@ -576,10 +578,28 @@ std::string waiters_may_count(const Sleepers& sleepers, const Group& group) {
         std::none_of(other.all.begin(), other.all.end(), [&](const Fragment* each) { return has_arrived(*each); });
     if (&other == &group ? !none : !all) return {};
   }
-  return fmt::format(
-      "{}. As many wait here as are missing, and they are all that have not arrived: do they count as "
-      "well, and are they to arrive before they wait?",
-      describe_partial_phase(sleepers, first));
+  const std::string text = describe_partial_phase(sleepers, first);
+  // Where all meet, those who arrive wait there as well.
+  const std::vector<BarrierHistory::Waiter>& waiters = sleepers.history_of(first).waiters;
+  const bool have_gone_on = std::none_of(here.begin(), here.end(), [&](const Came& came) {
+    const auto waits = [&](const Group& other) {
+      return waits_for_the_same(other, group) && is_of_warp(came, *other.first);
+    };
+    const auto has_waited = [&](const BarrierHistory::Waiter& each) {
+      return each.block == came.block && each.warp == came.warp;
+    };
+    return std::any_of(sleepers.groups().begin(), sleepers.groups().end(), waits) ||
+           std::any_of(waiters.begin(), waiters.end(), has_waited);
+  });
+  if (have_gone_on) {
+    return fmt::format(
+        "{}. Those who arrived have not waited for it, and all others do: initialise it for {}, unless those who wait "
+        "are to arrive first",
+        text, barrier.expected - barrier.pending);
+  }
+  return text +
+         ". As many wait here as are missing, and they are all that have not arrived: do they count as well, and are "
+         "they to arrive before they wait?";
 }
 
 std::string miscounted(const Sleepers& sleepers, const Group& group) {
@@ -588,8 +608,36 @@ std::string miscounted(const Sleepers& sleepers, const Group& group) {
   const BarrierHistory& history = sleepers.history_of(first);
   const bool is_all = std::all_of(history.arrivers.begin(), history.arrivers.end(),
                                   [&](const auto& each) { return each.phase == barrier.phase; });
-  return fmt::format("{}.{} Is it initialised for too many, or is an arrival missing?",
-                     describe_partial_phase(sleepers, first), is_all ? " Nobody else has ever arrived there." : "");
+  const std::string text = describe_partial_phase(sleepers, first);
+  if (!is_all) return text + ". Is it initialised for too many, or is an arrival missing?";
+  // Who announces bytes has them brought, and a commit comes when products are done: that is what readers wait for.
+  const std::vector<Came> here = came_now(sleepers, first);
+  const bool by_operations =
+      !here.empty() && std::all_of(here.begin(), here.end(), [](const Came& each) { return each.by_operation; });
+  const bool by_bytes = barrier.announced > 0 && barrier.transaction == 0;
+  const std::optional<uint32_t> full = full_barrier_of(sleepers, group);
+  if (const BarrierHistory* filled = full ? sleepers.history_at(sleepers.block_of_barrier(first), *full) : nullptr) {
+    // Those who free a slot are those who have waited for what is in it.
+    const bool is_each_here = !filled->waiters.empty() &&
+                              std::all_of(filled->waiters.begin(), filled->waiters.end(), [&](const auto& waiter) {
+                                return std::any_of(here.begin(), here.end(), [&](const Came& came) {
+                                  return came.block == waiter.block && came.warp == waiter.warp;
+                                });
+                              });
+    if (is_each_here) {
+      return fmt::format(
+          "{}. These are all who have ever waited for {}: initialise it for {}, unless one of them, or another role, "
+          "is to arrive as well",
+          text, name_of_barrier(*first.grid().kernel, *full), barrier.expected - barrier.pending);
+    }
+  }
+  if (!by_operations && !by_bytes) {
+    return text + ". Nobody else has ever arrived there. Is it initialised for too many, or is an arrival missing?";
+  }
+  return fmt::format(
+      "{}. Nobody else has ever arrived there, and {}: initialise it for {}, unless another role is to arrive as well",
+      text, by_bytes ? "all bytes that were announced have come" : "what was committed is over",
+      barrier.expected - barrier.pending);
 }
 
 }  // namespace stagecraft::emulator::checks

@@ -86,6 +86,9 @@ constexpr Rule kRules[] = {
      "DeadlockTest.PrefersTheArrivalsThatAreMissingToTheCopyThatWaitsForThem"},
 
     {kLaterPhase, waiter_was_lapped, Weight::rounds, "DeadlockTest.NamesTwoPhasesThatEndedWithoutAWaitInBetween"},
+    {kLaterPhase, steps_over_a_slot, Weight::rounds, "DeadlockTest.NamesTheSlotThatAllStepOver"},
+    {kLaterPhase | kFirstWaitPassed, slot_freed_too_often, Weight::rounds,
+     "DeadlockTest.NamesTheSlotThatIsFreedTwiceForOneFilling"},
     {kLaterPhase | kFirstWaitPassed, passes_a_slot_without_filling_it, Weight::rounds,
      "DeadlockTest.NamesTheSlotThatIsPassedWithoutBeingFilled"},
     {kLaterPhase | kNeverArrived, arrival_where_its_side_waits, Weight::state,
@@ -111,6 +114,8 @@ constexpr Rule kRules[] = {
     {kFirstWaitPassed, slot_never_released, Weight::rounds,
      "DeadlockTest.KeepsToTheProducerWhereSomebodyHasWaitedForIt"},
 
+    {kOthersEnded | kOthersSleep, all_arrivals_go_elsewhere, Weight::rounds,
+     "DeadlockTest.NamesTheArrivalsThatAllGoToOtherBarriers"},
     {kOthersEnded, another_slot_was_filled, Weight::slot, "DeadlockTest.NamesTheSlotThatWasFilledInstead"},
     {kOthersEnded, all_wait_and_nobody_arrives, Weight::absence, "DeadlockTest.SaysThatNoWarpTakesARole"},
     {kOthersEnded, one_wait_more_than_arrivals, Weight::absence, "DeadlockTest.SaysThatAWaitIsOneMoreThanTheArrivals"},

@@ -5,6 +5,7 @@
 
 #include "emulator/checks/causes/control_flow.hpp"
 #include "emulator/checks/deadlock/causes.hpp"
+#include "emulator/checks/deadlock/other_barriers.hpp"
 #include "emulator/checks/deadlock/wording.hpp"
 #include "emulator/state/tensor_units.hpp"
 
@@ -55,6 +56,7 @@ void add_arrivers_at_array(const Sleepers& sleepers, const Group& group, Needs& 
 /// first wait are to do that, unless somebody waits for the producer and so has come further.
 void add_those_who_have_not_begun(const Sleepers& sleepers, const Group& group, Needs& needs) {
   if (!sleepers.history_of(*group.first).passed_before_first || sleepers.is_waited_for(group)) return;
+  if (keeper_of_slot(sleepers, group).has_ended) return;
   const std::vector<Group>& groups = sleepers.groups();
   for (size_t index = 0; index < groups.size(); ++index) {
     if (&groups[index] != &group && sleepers.has_not_begun(groups[index])) needs.push_back(index);

@@ -16,7 +16,8 @@ class DeadlockTest : public DeadlockFixture {
       text += fmt::format("@%p0 mbarrier.init.shared.b64 [bar+{}], {};\n", 8 * i, counts[i]);
     }
     text += cluster.x > 1 ? "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n" : "bar.sync 0;\n";
-    return report_of(compile_body(text + body, ".file 1 \"k.cu\"\n.shared .align 8 .b64 bar[8], other[2];"), threads);
+    return report_of(compile_body(text + body, ".file 1 \"k.cu\"\n.shared .align 8 .b64 bar[8], other[2], done;"),
+                     threads);
   }
   static std::string wait(uint32_t barrier, uint32_t parity, const std::string& label) {
     return fmt::format("{0}: mbarrier.try_wait.parity.shared.b64 %p9, [bar+{1}], {2}; @!%p9 bra {0};\n", label,
@@ -507,6 +508,95 @@ TEST_F(DeadlockTest, SaysThatCopiesBringMoreBytesThanAnnounced) {
                {"likely cause: copies brought 32 bytes to bar[0] that no expect_tx announced"});
 }
 
+TEST_F(DeadlockTest, NamesTheAnnouncementThatCameForThePhaseBeforeOnly) {
+  const std::string brings = "@%p0 mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar], 32;\n";
+  expect_words(report_of(".loc 1 7 0\n@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 32;\n.loc 1 8 0\n" + brings +
+                             wait(0, 0, "A") + brings + wait(0, 1, "B"),
+                         32, {1}),
+               {"likely cause: copies brought 32 bytes to bar[0] that no expect_tx announced", "k.cu:8",
+                "The announcement at k.cu:7 came for phase 0, and not for phase 1 of bar[0]: is it in a branch"});
+  // The other slot of a ring was announced.
+  expect_words(
+      report_of(".loc 1 7 0\n@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [bar+8], 32;\n.loc 1 8 0\n" + brings +
+                    "@%p0 mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar+8], 32;\n" + wait(0, 0, "A"),
+                32, {1, 1}),
+      {"The announcement at k.cu:7 came for phase 0 of bar[1], and not for phase 0 of bar[0]"});
+}
+
+TEST_F(DeadlockTest, SaysThatAllIsThereAndTheCountIsTooHigh) {
+  expect_words(report_of("@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 32;\n"
+                         "@%p0 mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar], 32;\n" +
+                             wait(0, 0, "A"),
+                         32, {2}),
+               {"for 2 arrivals per phase, and 1 came, by warp 0 [lane 0]. Nobody else has ever arrived there, and all "
+                "bytes that were announced have come: initialise it for 1"});
+  expect_words(
+      report_of("@%p0 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];\n" + wait(0, 0, "A"),
+                32, {2}),
+      {"and what was committed is over: initialise it for 1, unless another role is to arrive as well"});
+}
+
+TEST_F(DeadlockTest, NamesTheArrivalsThatAllGoToOtherBarriers) {
+  const std::string begin = "@%p0 mbarrier.init.shared.b64 [done], 32;\nbar.sync 0;\n.loc 1 7 0\n";
+  const std::string ends = "A: mbarrier.try_wait.parity.shared.b64 %p9, [done], 0; @!%p9 bra A;\n";
+  const std::string other = wait(0, 0, "B") + "END:\n";
+  expect_words(report_of(begin + if_warp(0, arrive(0) + ends) + other, 64, {32}),
+               {"likely cause: nobody has ever arrived at done, and each arrival of the kernel has gone to another "
+                "barrier: mbarrier.arrive at k.cu:7. Is one for done missing"});
+  // One that nobody has come to may be for it.
+  const std::string text =
+      report_of(begin + if_warp(0, arrive(0) + ends + "mbarrier.arrive.shared.b64 _, [done];\n") + other, 64, {32});
+  EXPECT_EQ(text.find("each arrival of the kernel"), std::string::npos) << text;
+}
+
+TEST_F(DeadlockTest, NamesTheSlotThatAllStepOver) {
+  // Warp 0 fills bar[0] and bar[1], and warp 1 waits for bar[0] alone.
+  expect_words(
+      report_of(if_warp(0, arrive(0) + arrive(1)) + wait(0, 0, "A") + wait(0, 1, "B") + "END:\n", 64, {32, 32}),
+      {"likely cause: bar[1] has completed phase 0, and nobody has ever waited for that, while all who still run "
+       "have come back to bar[0]: do they step over that slot?"});
+}
+
+TEST_F(DeadlockTest, SaysThatAWaitGoesPastAPhase) {
+  // Warp 1 asks for parity 0 twice, and two phases have ended by then.
+  expect_words(
+      report_of(if_warp(0, arrive(0) + wait(1, 0, "A") + arrive(0) + arrive(2)) + wait(0, 0, "B") + arrive(1) +
+                    wait(2, 0, "C") + wait(0, 0, "D") + "END:\n",
+                64, {32, 32, 32}),
+      {"likely cause: warp 1 has waited for phase 0 of bar[0] last, and phase 1 has ended since, by the arrival",
+       "asks for the parity of phase 2. The parity must flip once from each wait to the next"});
+}
+
+TEST_F(DeadlockTest, SaysThatAllReadersHaveFreedTheSlot) {
+  expect_words(
+      report_of(if_warp(0, wait(1, 1, "A") + arrive(0) + wait(1, 0, "B")) + wait(0, 0, "C") + arrive(1) + "END:\n", 64,
+                {32, 33}),
+      {"for 33 arrivals per phase, and 32 came, by warp 1 [all lanes]. These are all who have ever waited for "
+       "bar[0]: initialise it for 32"});
+}
+
+TEST_F(DeadlockTest, DoesNotBlameTwoSidesWhereAThirdWaitsForASlotThatWasKept) {
+  // Warp 1 has ended, and not freed at bar[1] what warp 0 has filled; so warp 0 comes to nothing that the others wait
+  // for.
+  expect_words(
+      report_of(if_warp(0, wait(1, 1, "A") + arrive(0) + wait(1, 0, "B") + arrive(3)) + if_warp(1, wait(0, 0, "C")) +
+                    if_warp(2, wait(3, 0, "D") + arrive(4)) + wait(4, 0, "E") + arrive(3) + "END:\n",
+                128, {32, 32, 32, 33, 34}),
+      {"likely cause: nobody has ever arrived at bar[1]: the first wait for it passed at once",
+       "Warp 1, which waited for bar[0], has not arrived there since"});
+}
+
+TEST_F(DeadlockTest, NamesTheSlotThatIsFreedTwiceForOneFilling) {
+  // Warps 1 and 2 both read the slot of bar[0], and nobody that of bar[1].
+  expect_words(
+      report_of(if_warp(0, wait(2, 1, "A") + arrive(0) + wait(3, 1, "B") + arrive(1) + wait(3, 0, "C")) +
+                    wait(0, 0, "D") + arrive(2) + "END:\n",
+                96, {32, 32, 32, 32}),
+      {"likely cause: bar[2] has completed 2 phases, and bar[0] 1: that slot was freed more often than it was filled, "
+       "the last times by warp ",
+       " and then by warp ", "Do two readers take one slot"});
+}
+
 TEST_F(DeadlockTest, NamesTheReaderThatDoesNotArriveAsTheOtherDoes) {
   // Two warps read what warp 0 brings, and one of them releases it.
   expect_words(
@@ -709,6 +799,10 @@ TEST_F(DeadlockTest, SaysThatAsManyWaitAsAreMissing) {
                {"block (0,0,0) warp 0 [all lanes]",
                 "and 32 came, by warp 1 [all lanes]. As many wait here as are missing, and they are all that have not "
                 "arrived"});
+  // One that goes on without a wait is no part of a meeting.
+  expect_words(report_of(if_warp(0, wait(0, 0, "A")) + arrive(0) + "END:\n", 64, {64}),
+               {"by warp 1 [all lanes]. Those who arrived have not waited for it, and all others do: initialise it for "
+                "32, unless those who wait are to arrive first"});
 }
 
 TEST_F(DeadlockTest, NamesWhoTakesTheNextSlotAndFreesNone) {
