@@ -11,6 +11,7 @@
 namespace stagecraft::emulator::checks {
 
 void GlobalMemoryCheck::cluster_repeated(ClusterRecord& cluster, machine::Diagnostic& report) {
+  if (!report.likely_cause.empty()) return;  // the loop polls shared memory
   State& state = state_of(cluster);
   for (const auto& block : cluster.cluster().blocks) {
     for (const machine::Warp& warp : block->warps) {

@@ -1,12 +1,16 @@
 #include "emulator/checks/race/race_check.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <map>
+#include <set>
 
 #include "emulator/checks/causes/stale_wait.hpp"
 #include "emulator/checks/ordering/warp_addresses.hpp"
+#include "emulator/checks/ordering/wording.hpp"
 #include "emulator/state/mbarrier_table.hpp"
 
 namespace stagecraft::emulator::checks {
@@ -32,6 +36,63 @@ void note_thread_write(ClusterRecord& cluster, uint32_t address, uint32_t bytes)
   cluster.memory[rank].note_thread_write(address & machine::kSharedOffsetMask, bytes);
 }
 
+/// Calls `visit(warp)` with the number of each warp that is remembered to have contributed to a phase of a barrier.
+template <typename Visit>
+void for_each_contributor(const ClusterOrder& order, const BarrierOrder& barrier, uint64_t phase, Visit visit) {
+  barrier.phases.for_each(phase, [&](const PhaseNote& note) {
+    if (note.kind == PhaseNote::Kind::wait || note.block == nullptr) return;
+    visit(note.block->rank * order.warps_per_block() + note.warp);
+  });
+}
+
+/// Whether a warp that saw one phase of a barrier twice has done no more than it was let: those who arrive there wait
+/// for barriers at which the warp has not arrived more often than they let it, as where it looks twice before it
+/// goes on once.
+bool keeps_step(const ClusterOrder& order, uint32_t warp, const WaitNote& note, const BarrierOrder& barrier) {
+  if (note.phases == 0) return false;
+  std::set<uint32_t> others, answers;
+  for_each_contributor(order, barrier, note.phases - 1, [&](uint32_t by) {
+    if (by != warp) others.insert(by);
+  });
+  for (const uint32_t other : others) {
+    for (const auto& [index, wait] : order.warp(other).waits) answers.insert(index);
+  }
+  uint64_t answered = 0, let_go = 0;
+  for (const uint32_t index : answers) {
+    const BarrierOrder& answer = order.barrier(index);
+    bool is_own = false, is_begun = false;
+    for (uint64_t phase = answer.ends == 0 ? 0 : answer.ends - 1; phase <= answer.ends; ++phase) {
+      for_each_contributor(order, answer, phase, [&](uint32_t by) {
+        is_own = is_own || by == warp;
+        is_begun = is_begun || (by == warp && phase == answer.ends);
+      });
+    }
+    if (is_own) answered += answer.ends + (is_begun ? 1 : 0);
+  }
+  for (const auto& [index, wait] : order.warp(warp).waits) {
+    const BarrierOrder& each = order.barrier(index);
+    bool is_theirs = false;
+    for_each_contributor(order, each, each.ends == 0 ? 0 : each.ends - 1,
+                         [&](uint32_t by) { is_theirs = is_theirs || others.contains(by); });
+    if (is_theirs) let_go += each.ends;
+  }
+  return answered != 0 && answered <= let_go;
+}
+
+/// Calls `visit(warp, note, barrier)` for each last wait of a warp that saw the same phase as the one before, though
+/// the warp had gone on meanwhile.
+template <typename Visit>
+void for_each_stale_wait(const ClusterRecord& cluster, Visit visit) {
+  const ClusterOrder& order = cluster.order();
+  const auto warps = static_cast<uint32_t>(cluster.memory.size()) * order.warps_per_block();
+  for (uint32_t warp = 0; warp < warps; ++warp) {
+    for (const auto& [index, note] : order.warp(warp).waits) {
+      const BarrierOrder& barrier = order.barrier(index);
+      if (note.repeated && !keeps_step(order, warp, note, barrier)) visit(warp, note, barrier);
+    }
+  }
+}
+
 }  // namespace
 
 void RaceCheck::cluster_started(ClusterRecord& cluster) {
@@ -49,15 +110,28 @@ void RaceCheck::block_finished(ClusterRecord& cluster, const machine::Block& blo
   for (const Operation* copy : cluster.order().bulk_copies_not_waited_for(block.rank)) report_.outlived(cluster, *copy);
 }
 
+/// Something may be wrong though nothing was found: another stage may have been read.
+void RaceCheck::cluster_finished(ClusterRecord& cluster) {
+  polls_.clear();  // those who still poll do so again
+  for_each_stale_wait(cluster, [&](uint32_t warp, const WaitNote& note, const BarrierOrder& barrier) {
+    stale_waits_.try_emplace(
+        note.pc, fmt::format("warp {} waits twice for {} of {}{}, so that the second wait passes at once: is a flip of "
+                             "the parity (a step) forgotten?",
+                             warp % cluster.order().warps_per_block(), spell_phase_seen(note),
+                             name_of(cluster, barrier), line_of(cluster, note.pc)));
+  });
+}
+
+void RaceCheck::add_results(std::vector<machine::WrittenResult>& results) {
+  for (auto& [pc, wait] : stale_waits_) results.push_back({fmt::format("stale wait {}", pc), std::move(wait), false});
+  stale_waits_.clear();
+}
+
 void RaceCheck::cluster_stuck(ClusterRecord& cluster) {
   // Something is wrong for certain now, and a warp that saw the same phase in two rounds says what.
-  const ClusterOrder& order = cluster.order();
-  const auto warps = static_cast<uint32_t>(cluster.memory.size()) * order.warps_per_block();
-  for (uint32_t warp = 0; warp < warps; ++warp) {
-    for (const auto& [index, note] : order.warp(warp).waits) {
-      if (note.repeated) report_stale_wait(findings_, cluster, warp, note, order.barrier(index));
-    }
-  }
+  for_each_stale_wait(cluster, [&](uint32_t warp, const WaitNote& note, const BarrierOrder& barrier) {
+    report_stale_wait(findings_, cluster, warp, note, barrier);
+  });
 }
 
 /// An arrival that announces bytes where no arrival is pending will stop the kernel. A warp that saw one phase twice,
@@ -100,6 +174,11 @@ void RaceCheck::memory_accessed(ClusterRecord& cluster, const RecordedAccess& re
   if (recorded.warp == nullptr) return;
   State& state = states_[cluster];
   const machine::MemoryAccess& access = recorded.event;
+  // A weak load is no poll: a compiler may do it once, ahead of the loop.
+  if (access.order != AccessOrder::weak && access.kind != AccessKind::write) {
+    polls_[access.fragment->warp] = {access.pc, access.lanes, access.shared[machine::first_lane(access.lanes)],
+                                     access.bytes};
+  }
   if (access.values != nullptr) return check_overlapping_writes(state, recorded);
   const PastAccess record{recorded.warp_number, access.lanes, recorded.warp->time, access.pc | flags_of(access)};
   if (!defer(state, recorded, record)) check_now(state, recorded, record);

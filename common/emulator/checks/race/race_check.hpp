@@ -22,7 +22,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "emulator/checks/ordering/memory_check.hpp"
@@ -38,13 +40,23 @@ class RaceCheck final : public MemoryCheck {
 
   void cluster_started(ClusterRecord& cluster) override;
   void block_finished(ClusterRecord& cluster, const machine::Block& block) override;
+  void cluster_finished(ClusterRecord& cluster) override;
   void cluster_stuck(ClusterRecord& cluster) override;
+  void cluster_repeated(ClusterRecord& cluster, machine::Diagnostic& report) override;
   void barrier_changed(ClusterRecord& cluster, const machine::BarrierEvent& event) override;
   void memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) override;
   void threads_met(ClusterRecord& cluster, const machine::Rendezvous& event) override;
   void operation_issued(ClusterRecord& cluster, const IssuedOperation& operation) override;
+  void add_results(std::vector<machine::WrittenResult>& results) override;
 
  private:
+  /// A strong read of shared memory.
+  struct Poll {
+    uint32_t pc = 0;
+    machine::LaneMask lanes = 0;
+    uint32_t address = 0;  ///< of the first of them, with rank
+    uint32_t bytes = 0;
+  };
   struct State {
     State(ClusterRecord& cluster_, BarrierInterval& interval_, RaceReport& report)
         : cluster(cluster_),
@@ -66,6 +78,7 @@ class RaceCheck final : public MemoryCheck {
   void check_now(State& state, const RecordedAccess& recorded, const PastAccess& record);
   static bool defer(State& state, const RecordedAccess& recorded, const PastAccess& record);
   static void catch_up(State& state);
+  void describe_poll(ClusterRecord& cluster, const Poll& poll, machine::Diagnostic& report);
   static machine::LaneMask check_lanes(State& state, const machine::MemoryAccess& access, machine::LaneMask lanes,
                                        PresentAccess& now);
   static void check_scattered(State& state, const uint32_t* addresses, uint32_t bytes, PresentAccess& now,
@@ -77,6 +90,8 @@ class RaceCheck final : public MemoryCheck {
   RaceReport report_;
   std::vector<std::unique_ptr<BarrierInterval>> intervals_;  ///< by slot; cluster after cluster uses it
   PerCluster<State> states_;
+  std::map<const machine::Warp*, Poll> polls_;   ///< the last one of each warp
+  std::map<uint32_t, std::string> stale_waits_;  ///< those that harmed nothing that was found, by pc
 };
 
 }  // namespace stagecraft::emulator::checks

@@ -109,6 +109,51 @@ TEST_F(RaceTest, NamesAStaleParity) {
   EXPECT_NE(text.find("stale parity: waits for phase 0 of bar[0]"), std::string::npos) << text;
 }
 
+TEST_F(RaceTest, TellsAStaleParityFromASecondLookAtOnePhase) {
+  const auto looks_twice = [&](const std::string& between, const std::string& end) {
+    return run("@%first mbarrier.init.shared.b64 [bar+16], 1;\n" + kInit +
+               "setp.eq.u32 %p1, %warp, 1;\n@%p1 bra READ;\n@!%first bra END;\n" + wait(1, "1", "P") + kCopy +
+               "bra END;\nREAD:\n" + wait(0, "0", "A") + kRead + between + wait(0, "0", "B") +
+               "bar.warp.sync 0xffffffff;\n" + kFree + end + "END:\n");
+  };
+  const auto notes_it = [](const machine::LaunchResult& result) {
+    return std::any_of(result.unread.begin(), result.unread.end(), [](const std::string& each) {
+      return each.starts_with("warp 1 waits twice for phase 0 of bar[0] at f.cu:");
+    });
+  };
+  const std::string elsewhere = "@%p3 mbarrier.arrive.shared.b64 _, [bar+16];\n";
+  const std::string frees = "bar.warp.sync 0xffffffff;\n" + kFree, stops = wait(0, "1", "C");
+  // One fill, which is freed twice: nothing is found, and the wait is noted for a program that fails.
+  const auto twice = looks_twice(frees, "");
+  expect_silence(twice);
+  EXPECT_TRUE(notes_it(twice));
+  EXPECT_NE(text_of(looks_twice(frees, stops)).find("stale parity: waits for phase 0 of bar[0]"), std::string::npos);
+  // It is freed once, and the arrival in between is for somebody else.
+  const std::string once = "setp.eq.u32 %p3, %lane, 0;\n" + elsewhere;
+  const auto harmless = looks_twice(once, "");
+  expect_silence(harmless);
+  EXPECT_FALSE(notes_it(harmless));
+  const std::string text = text_of(looks_twice(once, stops));
+  EXPECT_EQ(text.find("stale parity"), std::string::npos) << text;
+  EXPECT_NE(text.find("deadlock"), std::string::npos) << text;
+}
+
+TEST_F(RaceTest, SaysWhatAnEndlessLoopPollsAndWhoStoredIt) {
+  const std::string loop = "L:\nld.volatile.shared.u32 %r1, [tile+8];\nsetp.ne.u32 %p1, %r1, 7;\n@%p1 bra L;\n";
+  // With a copy in the kernel, each write is remembered.
+  const std::string stored = text_of(run("@%first st.volatile.shared.u32 [tile+8], 5;\nbar.sync 0;\n" + loop + kCopy));
+  EXPECT_NE(stored.find("it polls tile[2] in shared memory at f.cu:4: the value is 5 there, and block (0,0,0) warp 0 "
+                        "[lane 0] writes it at f.cu:1 last"),
+            std::string::npos)
+      << stored;
+  EXPECT_NE(stored.find("likely cause: the write at f.cu:1 has left a value that the loop does not end with"),
+            std::string::npos)
+      << stored;
+  const std::string unwritten = text_of(run(loop));
+  EXPECT_NE(unwritten.find("likely cause: nobody who still runs comes to a write of tile[2]"), std::string::npos)
+      << unwritten;
+}
+
 TEST_F(RaceTest, NamesAStaleParityAlsoWhereOnlySyncthreadsSeparatesTheRounds) {
   const auto result =
       run(kInit + "mov.u32 %r5, 0;\nL: setp.eq.u32 %p1, %warp, 1;\n@%p1 bra READ;\n@!%first bra NEXT;\n" + kCopy +
