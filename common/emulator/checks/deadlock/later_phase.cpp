@@ -106,10 +106,8 @@ std::string waiter_was_lapped(const Sleepers& sleepers, const Group& group) {
     const std::string by = history.phases.describe_arrivals(seen, kernel);
     return fmt::format(
         "warp {0} has waited for phase {1} of {2} last{3}, and phase {4} has ended since{5}: the wait is to pass at "
-        "once "
-        "for that one, and asks for the parity of phase {6}. The parity must flip once from each wait to the next: is "
-        "a "
-        "flip (a step) forgotten, or is there one too many?",
+        "once for that one, and asks for the parity of phase {6}. The parity must flip once from each wait to the "
+        "next: is a flip (a step) forgotten, or is there one too many?",
         waiter.warp->index, seen - 1, name, at_line(kernel, own->pc), seen,
         by.empty() ? by : fmt::format(", by {}", by), barrier.phase);
   }

@@ -18,8 +18,8 @@ using machine::TensorMapEventKind;
 namespace {
 
 constexpr uint64_t kMapBytes = 128;
-constexpr size_t kUsesKept = 64;      // of one map: more copies than a thread has under way
-constexpr size_t kFencesKept = 1024;  // of one map
+constexpr size_t kUsesKept = 64;        // of one map: more copies than a thread has under way
+constexpr size_t kAcquiresKept = 1024;  // of one map
 
 /// "cudaMalloc #3+0x80"
 std::string name_of(const ClusterRecord& cluster, uint64_t address) {
@@ -127,7 +127,7 @@ void TensorMapCheck::tensor_map_changed(ClusterRecord& cluster, const machine::T
         return fence.cluster == now.cluster && fence.warp == warp && fence.knows_change &&
                (now.lanes & ~fence.lanes) == 0;
       });
-      if (!is_again && map.acquired.size() < kFencesKept) map.acquired.push_back({now, knows});
+      if (!is_again && map.acquired.size() < kAcquiresKept) map.acquired.push_back({now, knows});
       return;
     }
     case TensorMapEventKind::release:
@@ -164,7 +164,7 @@ void TensorMapCheck::use(ClusterRecord& cluster, const IssuedOperation& issued) 
   if (map.change) {
     const uint32_t rank = warp / order.warps_per_block();
     // Where there are more fences than are kept, its own may be among those that are not.
-    const bool acquired = map.acquired.size() == kFencesKept ||
+    const bool acquired = map.acquired.size() == kAcquiresKept ||
                           std::any_of(map.acquired.begin(), map.acquired.end(), [&](const Fence& fence) {
                             return fence.cluster == now.cluster && fence.warp / order.warps_per_block() == rank &&
                                    fence.knows_change && knows_any(order, fence, warp, now.lanes);

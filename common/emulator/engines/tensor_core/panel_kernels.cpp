@@ -19,7 +19,6 @@ const PanelKernels& panel_kernels() {
 
 namespace {
 
-constexpr int kLeastOfF32 = -126, kMostOfF32 = 127;
 constexpr int kZeroExponent = -10000;  // of a term that is zero: it does not align the others
 const float kSumNotANumber = std::bit_cast<float>(0x7fffffffu);
 

@@ -14,6 +14,9 @@
 
 namespace stagecraft::emulator::machine {
 
+/// Exponents of the least and the largest normal number of f32.
+inline constexpr int kLeastOfF32 = -126, kMostOfF32 = 127;
+
 /// Longest K slice of one instruction (kind::mxf4 with a sparse A), in elements.
 inline constexpr uint32_t kPanelDepth = 128;
 

@@ -8,7 +8,6 @@
 namespace stagecraft::emulator::machine {
 namespace {
 
-constexpr int kLeastOfF32 = -126, kMostOfF32 = 127;
 constexpr int kNoLeast = -10000;     // below all exponents
 constexpr uint32_t kMostTerms = 65;  // the products of mxf8f6f4 with all of K if A is sparse, and C
 

@@ -44,7 +44,7 @@ std::string take_string(std::span<const std::byte>& bytes) {
 
 // ---- Variants ----
 
-using Image = ModuleTable::RegisteredImage;
+using RegisteredImage = ModuleTable::RegisteredImage;
 using Names = std::set<std::string>;
 
 constexpr size_t kLongestSignature = 100;  // of those that messages show whole
@@ -80,13 +80,13 @@ std::string list_of(const Names& names) {
 }
 
 /// The kernels of an image; its variables where it has none.
-std::string describe(const Image& image) {
+std::string describe(const RegisteredImage& image) {
   return image.kernels.empty() ? fmt::format("(no kernel, but {})", list_of(image.variables)) : list_of(image.kernels);
 }
 
-std::string describe(const std::vector<const Image*>& images) {
+std::string describe(const std::vector<const RegisteredImage*>& images) {
   std::vector<std::string> lines;
-  for (const Image* image : images) lines.push_back(describe(*image));
+  for (const RegisteredImage* image : images) lines.push_back(describe(*image));
   return fmt::format("{}", fmt::join(lines, "; "));
 }
 
@@ -125,12 +125,12 @@ bool shares(const Names& one, const Names& other) {
 
 /// The image that registered what the file defines. The file may have more kernels, which nothing calls, and fewer
 /// variables: nvcc leaves those out that nothing uses.
-const Image& find_image(const Variant& variant, const std::vector<Image>& images) {
+const RegisteredImage& find_image(const Variant& variant, const std::vector<RegisteredImage>& images) {
   const Names kernels = without_file(variant.kernels), variables = without_file(variant.variables);
-  std::vector<const Image*> equal, contained, all;
-  const Image* incomplete = nullptr;
+  std::vector<const RegisteredImage*> equal, contained, all;
+  const RegisteredImage* incomplete = nullptr;
   Names missing;
-  for (const Image& image : images) {
+  for (const RegisteredImage& image : images) {
     const Names wanted = without_file(image.kernels);
     all.push_back(&image);
     if (!shares(wanted, kernels) && !(wanted.empty() && shares(without_file(image.variables), variables))) continue;
@@ -144,7 +144,7 @@ const Image& find_image(const Variant& variant, const std::vector<Image>& images
       }
     }
   }
-  const std::vector<const Image*>& fitting = equal.empty() ? contained : equal;
+  const std::vector<const RegisteredImage*>& fitting = equal.empty() ? contained : equal;
   if (fitting.size() == 1) return *fitting.front();
   if (fitting.size() > 1) {
     refuse(fmt::format("{} fits several images of the program, and it is not clear which is meant: {}", variant.file,
@@ -166,7 +166,7 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
 }
 
 /// The file's program under the names that the image registered.
-std::shared_ptr<const ptx::Module> with_names_of(const Image& image, Variant& variant,
+std::shared_ptr<const ptx::Module> with_names_of(const RegisteredImage& image, Variant& variant,
                                                  const machine::Architecture& architecture) {
   const auto own = file_names(variant.kernels, variant.variables), wanted = file_names(image.kernels, image.variables);
   bool changed = false;
@@ -241,11 +241,11 @@ std::string read_image(const char* path) {
 
 void replace_images(const ModuleTable& modules, const std::vector<std::string>& files,
                     const machine::Architecture& architecture) {
-  const std::vector<Image> images = modules.registered_images();
-  std::map<const Image*, Variant> chosen;
+  const std::vector<RegisteredImage> images = modules.registered_images();
+  std::map<const RegisteredImage*, Variant> chosen;
   for (const std::string& file : files) {
     Variant variant = read_variant(file, architecture);
-    const Image& image = find_image(variant, images);
+    const RegisteredImage& image = find_image(variant, images);
     const auto [place, is_new] = chosen.emplace(&image, std::move(variant));
     if (!is_new)
       refuse(fmt::format("{} and {} are both for the image of {}", place->second.file, file, describe(image)));

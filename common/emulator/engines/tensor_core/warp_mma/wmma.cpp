@@ -23,6 +23,8 @@ namespace stagecraft::emulator::machine {
 
 using ptx::Type;
 
+// Names like those of mma_sync.cpp, with which this file is compiled.
+namespace wmma {
 namespace {
 
 // ---- Shapes and types ----------------------------------------------------------------------------------------------
@@ -372,6 +374,7 @@ void translate_wmma(Translation& t) {
 }
 
 }  // namespace
+}  // namespace wmma
 
 void add_wmma(InstructionSet& set) {
   // A fragment's words are loaded and stored one by one.
@@ -382,9 +385,9 @@ void add_wmma(InstructionSet& set) {
   // A product of 16 x 16 is two machine instructions of 16 x 8.
   InstructionTraits multiplies = kOrdinary;
   multiplies.machine_instructions = 2;
-  set.add("wmma", translate_wmma, transfers, InstructionClass::free);
-  set.add("wmma.load", translate_wmma, loads, InstructionClass::free);
-  set.add("wmma.mma", translate_wmma, multiplies, InstructionClass::warp_matrix);
+  set.add("wmma", wmma::translate_wmma, transfers, InstructionClass::free);
+  set.add("wmma.load", wmma::translate_wmma, loads, InstructionClass::free);
+  set.add("wmma.mma", wmma::translate_wmma, multiplies, InstructionClass::warp_matrix);
 }
 
 }  // namespace stagecraft::emulator::machine
