@@ -549,10 +549,11 @@ std::string all_arrivals_go_elsewhere(const Sleepers& sleepers, const Group& gro
     lines.insert(fmt::format("{}{}", what.substr(0, what.find('.', what.find('.') + 1)), at_line(kernel, pc)));
   }
   if (lines.empty() || lines.size() > 4) return {};
+  const std::string unseen = latest_phase_unseen(sleepers, *group.first);
   return fmt::format(
-      "nobody has ever arrived at {}, and each arrival of the kernel has gone to another barrier: {}. Is one for {} "
-      "missing, or does one of these go to the wrong barrier?",
-      name, fmt::join(lines, ", "), name);
+      "nobody has ever arrived at {0}, and each arrival of the kernel has gone to another barrier: {1}.{2} Is one for "
+      "{0} missing, or does one of these go to the wrong barrier?",
+      name, fmt::join(lines, ", "), unseen.empty() ? unseen : unseen + ".");
 }
 
 std::string nobody_arrives(const Sleepers&, const Group& group) {
