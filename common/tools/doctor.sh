@@ -32,7 +32,7 @@ verdict() {
     10.0) echo 'Blackwell data centre (sm_100): every program runs on it' ;;
     10.3) echo 'Blackwell data centre (sm_103): every program runs on it, built with -Dgpu_architectures=103a' ;;
     9.0) echo 'Hopper (sm_90): runs the programs that use mbarriers, TMA and wgmma; tcgen05 and tensor memory need the emulator' ;;
-    12.[01]) echo "consumer Blackwell (sm_${1/./}): chapters 00 to 07, 09 in part and 19 run on it, built with -Dgpu_architectures=${1/./}a.
+    12.[01]) echo "consumer Blackwell (sm_${1/./}): chapters 00 to 07, 09 and 12 in part, and 19 run on it, built with -Dgpu_architectures=${1/./}a.
               The others need tcgen05 and tensor memory, which it does not have, and run on the emulated B200" ;;
     11.*) echo "Blackwell in Jetson Thor (sm_${1/./}): has tcgen05, but the programs are not built for it; everything runs on the emulator" ;;
     *) echo "sm_${1/./}: not a GPU that the programs are built for; everything runs on the emulator" ;;

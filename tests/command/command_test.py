@@ -675,7 +675,7 @@ class DoctorTest(TemporaryFolderTest):
 
     def test_says_what_consumer_blackwell_runs_and_what_the_emulated_b200_does(self):
         report = self.doctor("NVIDIA GeForce RTX 5090, 12.0, 580.65.06")
-        self.assertIn("consumer Blackwell (sm_120): chapters 00 to 07, 09 in part and 19 run on it", report)
+        self.assertIn("consumer Blackwell (sm_120): chapters 00 to 07, 09 and 12 in part, and 19 run on it", report)
         self.assertIn("need tcgen05 and tensor memory, which it does not have, and run on the emulated B200", report)
         self.assertRegex(report, r"chip +see above: .*-Dgpu_backend=gpu -Dgpu_architectures=120a")
         self.assertRegex(report, r"the same on the emulated one: meson setup \S+ -Dgpu_architectures=120a")
