@@ -141,15 +141,16 @@ std::string WaitCause::in_wait(const ConflictSide& first, const ConflictSide& se
   // A copy may be one of the first round, which waits for nothing.
   const bool fills = second.operation != nullptr && second.operation->completion == AsyncCompletion::mbarrier;
   if (wait.phases == 0 && !fills) {
-    const auto [waited, last] = last_wait_of(second);
-    const auto array = [&](uint32_t index) { return variable_of(cluster_, order_.barrier(index)); };
-    if (last != nullptr && last->time > wait.time && array(waited) == array(signal.barrier) &&
-        !order_.barrier(waited).is_for_copies) {
+    // A first wait is not to blame where others for the same array have followed.
+    const auto [waited, last] = last_wait_for_array_of(second, signal.barrier);
+    if (last != nullptr && last->time > wait.time && !order_.barrier(waited).is_for_copies) {
+      const bool is_last = last == last_wait_of(second).second;
       return fmt::format(
-          "the last wait before the {0}{1} was for {2}, and the {3} has ended when phase {4} of {5} has: does the {0} "
-          "name another slot than the one that was waited for?",
-          second.what, line(last->pc).empty() ? std::string() : "," + line(last->pc) + ",", name(waited), first.what,
-          signal.phase, barrier);
+          "the last wait {0}before the {1}{2} was for {3}, and the {4} has ended when phase {5} of {6} has: does the "
+          "{1} name another slot than the one that was waited for?",
+          is_last ? std::string() : fmt::format("for {} ", variable_of(cluster_, order_.barrier(waited))), second.what,
+          line(last->pc).empty() ? std::string() : "," + line(last->pc) + ",", name(waited), first.what, signal.phase,
+          barrier);
     }
     if (std::string ahead = ahead_of_others(second, wait, barrier); !ahead.empty()) return ahead;
     return fmt::format(
@@ -196,18 +197,24 @@ std::string WaitCause::passed_before_first(const ConflictSide& side) const {
 }
 
 std::pair<uint32_t, const WaitNote*> WaitCause::last_wait_of(const ConflictSide& side) const {
-  return last_wait(side, /*for_copies=*/false);
+  return last_wait(side, [](uint32_t) { return true; });
 }
 
 std::pair<uint32_t, const WaitNote*> WaitCause::last_wait_for_copies(const ConflictSide& side) const {
-  return last_wait(side, /*for_copies=*/true);
+  return last_wait(side, [&](uint32_t index) { return order_.barrier(index).is_for_copies; });
 }
 
-std::pair<uint32_t, const WaitNote*> WaitCause::last_wait(const ConflictSide& side, bool for_copies) const {
+std::pair<uint32_t, const WaitNote*> WaitCause::last_wait_for_array_of(const ConflictSide& side,
+                                                                       uint32_t barrier) const {
+  const auto array = [&](uint32_t index) { return variable_of(cluster_, order_.barrier(index)); };
+  return last_wait(side, [&](uint32_t index) { return array(index) == array(barrier); });
+}
+
+std::pair<uint32_t, const WaitNote*> WaitCause::last_wait(const ConflictSide& side,
+                                                          const std::function<bool(uint32_t)>& counts) const {
   std::pair<uint32_t, const WaitNote*> last{0, nullptr};
   for (const auto& [index, note] : order_.warp(side.warp).waits) {
-    if (for_copies && !order_.barrier(index).is_for_copies) continue;
-    if (note.time > side.time || (note.lanes & side.lanes) == 0) continue;
+    if (note.time > side.time || (note.lanes & side.lanes) == 0 || !counts(index)) continue;
     if (last.second == nullptr || note.time >= last.second->time) last = {index, &note};
   }
   return last;

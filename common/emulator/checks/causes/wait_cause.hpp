@@ -93,7 +93,11 @@ class WaitCause {
   std::string passed_between(const ConflictSide& first, const ConflictSide& second) const;
 
  private:
-  std::pair<uint32_t, const WaitNote*> last_wait(const ConflictSide& side, bool for_copies) const;
+  /// The same, among the waits for barriers of the array of this one.
+  std::pair<uint32_t, const WaitNote*> last_wait_for_array_of(const ConflictSide& side, uint32_t barrier) const;
+  /// The same, among the waits for barriers, by index, that count.
+  std::pair<uint32_t, const WaitNote*> last_wait(const ConflictSide& side,
+                                                 const std::function<bool(uint32_t)>& counts) const;
   /// What tells threads that an access is over: an arrival, or bytes.
   struct Signal {
     uint32_t barrier = 0;  ///< index

@@ -222,6 +222,15 @@ TEST_F(OperandTest, AskForTheSlotWhereAWriterWaitsForAnother) {
              {"the last wait before the write, at " + line_of(body, "OTHER:") +
                   ", was for bar[1], and the tcgen05.mma has ended when phase 0 of bar[0] has",
               "does the write name another slot than the one that was waited for?"});
+  // A wait for another ring may come between.
+  variables += ".shared .align 8 .b64 full[1];\n";
+  const std::string other = with(wait(0, 1, "FULL"), "[bar+0]", "[full]");
+  const std::string between =
+      with(with(body, "@!%first bra WAIT;", "@%first mbarrier.init.shared.b64 [full], 1;\n@!%first bra WAIT;"),
+           "st.shared.u32 [a], %thread", other + "st.shared.u32 [a], %thread");
+  expect_one(run(between, kTwoWarps), "race",
+             {"the last wait for bar before the write, at " + line_of(between, "OTHER:") +
+              ", was for bar[1], and the tcgen05.mma has ended when phase 0 of bar[0] has"});
 }
 
 TEST_F(OperandTest, MayTakeThePlaceOfTheAllocatedAddress) {
