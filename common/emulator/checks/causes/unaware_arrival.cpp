@@ -11,6 +11,8 @@
 
 namespace stagecraft::emulator::checks {
 
+using machine::LaneMask;
+
 /// The signal that is meant for threads which let the wait pass: they have waited for another barrier of its array. If
 /// there is none, one for whose array nobody has waited yet.
 const WaitCause::Signal& WaitCause::signal_for(const std::vector<Signal>& signals,
@@ -58,6 +60,7 @@ std::string WaitCause::let_pass_by_unaware(const ConflictSide& first, const Conf
     }
   });
   if (warps.empty() || someone_knows) return {};
+  if (std::string cause = not_counted(first, signals, index, *last, warps); !cause.empty()) return cause;
   const Signal& signal = signal_for(signals, warps);
   const std::string signalled = name(signal.barrier);
   const auto variable = [&](uint32_t barrier) { return variable_of(cluster_, order_.barrier(barrier)); };
@@ -73,6 +76,46 @@ std::string WaitCause::let_pass_by_unaware(const ConflictSide& first, const Conf
       "the wait{} for {} was ended by the arrival{}, before which nobody who arrives there had waited for {}, by "
       "which the {} tells that this {} is over{}: does that side take fewer rounds, or arrive too early?",
       line(last->pc), name(index), line(arrival), signalled, spell_signal(signal), first.what, elsewhere);
+}
+
+std::string WaitCause::not_counted(const ConflictSide& first, const std::vector<Signal>& signals, uint32_t index,
+                                   const WaitNote& last, const std::vector<uint32_t>& warps) const {
+  const BarrierOrder& barrier = order_.barrier(index);
+  uint64_t arrivals = 0;
+  std::set<LaneMask> lanes;
+  barrier.phases.for_each(last.phases - 1, [&](const PhaseNote& note) {
+    if (note.kind != PhaseNote::Kind::arrival) return;
+    arrivals += note.amount;
+    lanes.insert(note.lanes);
+  });
+  const auto variable = [&](uint32_t each) { return variable_of(cluster_, order_.barrier(each)); };
+  const auto last_for = [&](uint32_t warp, const Signal& signal) {
+    const WaitNote* found = nullptr;
+    for (const auto& [waited, wait] : order_.warp(warp).waits) {
+      if (waited != index && wait.phases > 0 && variable(waited) == variable(signal.barrier)) found = &wait;
+    }
+    return found;
+  };
+  const auto all = static_cast<uint32_t>(cluster_.memory.size()) * order_.warps_per_block();
+  for (const Signal& signal : signals) {
+    if (std::any_of(warps.begin(), warps.end(), [&](uint32_t warp) { return last_for(warp, signal) != nullptr; })) {
+      return {};  // they are of the side that is to hear of it
+    }
+  }
+  for (const Signal& signal : signals) {
+    for (uint32_t warp = 0; warp < all; ++warp) {
+      const WaitNote* wait = last_for(warp, signal);
+      if (wait == nullptr || !lanes.contains(wait->lanes) || has_arrived(warp, index)) continue;
+      return fmt::format(
+          "the wait{0} for {1} was ended by {2} arrivals, by {3}, of threads that do not wait for {4}, by which the "
+          "{5} tells that this {6} is over; {7}, which waits for that{8}, had not arrived yet: is {1} initialised{9} "
+          "for fewer threads than arrive there?",
+          line(last.pc), name(index), arrivals, barrier.phases.describe_arrivals(last.phases - 1, cluster_.kernel()),
+          name(signal.barrier), spell_signal(signal), first.what, spell_thread(cluster_, warp, wait->lanes),
+          line(wait->pc), line(barrier.initialised.pc()));
+    }
+  }
+  return {};
 }
 
 std::string WaitCause::let_pass_by_others(const ConflictSide& first, const ConflictSide& second) const {

@@ -107,6 +107,11 @@ class WaitCause {
     bool relaxed = false;
     machine::LaneMask lanes = 0;  ///< of an arrival by threads
   };
+  /// Where a wait was ended by these warps, none of which waits for what tells that the first is over, and one that
+  /// does, with as many lanes, has not arrived there; empty: it is not so.
+  /// @param index  of the barrier
+  std::string not_counted(const ConflictSide& first, const std::vector<Signal>& signals, uint32_t index,
+                          const WaitNote& last, const std::vector<uint32_t>& warps) const;
   /// Whether a thread of a warp has arrived at a barrier lately.
   bool has_arrived(uint32_t warp, uint32_t barrier) const;
   /// The same, or whether one of its commits has.

@@ -459,6 +459,27 @@ TEST_F(TensorOrderTest, FindsTensorMemoryThatIsFreedBeforeItsLastUse) {
               "tensor memory is freed before its last use is over"});
 }
 
+TEST_F(TensorOrderTest, NamesWhomTheBarrierBeforeTheReleaseDoesNotCount) {
+  // Warp 1 multiplies, warp 2 waits for that and arrives, warp 3 only arrives.
+  const auto role = [](int warp, const char* label) {
+    return fmt::format("setp.eq.u32 %p1, %warp, {}; @%p1 bra {};\n", warp, label);
+  };
+  const std::string arrive = "tcgen05.fence::before_thread_sync;\n" + kArrive;
+  const std::string right =
+      start(1, 64) + role(1, "MULTIPLY") + role(2, "LISTEN") + role(3, "OTHER") + wait(1, 0, "FREE") + kAfter +
+      "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r15, 32;\nbra END;\nMULTIPLY:\nsetp.ne.u32 %p1, %lane, 0;\n"
+      "@%p1 bra END;\n" +
+      descriptors() + multiply() + commit(0) + "bra END;\nLISTEN:\n" + wait(0, 0, "FULL") + kAfter +
+      "nanosleep.u32 20000;\n" + arrive + "bra END;\nOTHER:\nnanosleep.u32 5000;\n" + arrive + "END:\n";
+  constexpr Shape kFourWarps{.threads = 128};
+  expect_silence(run(right, kFourWarps));
+  const std::string wrong = with(right, "[bar+8], 64;", "[bar+8], 32;");
+  expect_one(run(wrong, kFourWarps), "race",
+             {"frees columns", "was ended by 32 arrivals, by ", "of threads that do not wait for bar[0]",
+              "block (0,0,0) warp 2 [all lanes], which waits for that at " + line_of(wrong, "FULL:"),
+              "had not arrived yet: is bar[1] initialised at f.cu:2 for fewer threads than arrive there?"});
+}
+
 TEST_F(TensorOrderTest, NamesAWaitThatPassedAtOnceBeforeTheRelease) {
   const std::string right = start(1, 1) + "@!%first bra WAIT;\n" + descriptors() + multiply() + commit(0) +
                             wait(0, 0, "WAIT") + kFree + "nanosleep.u32 20000;\n";
