@@ -164,23 +164,30 @@ std::string missing_wait(const TensorAccess& access) {
                "wait must come before the barrier that tells others of it";
 }
 
-/// The line of the tcgen05.wait that follows a load or a store before its thread arrives anywhere; empty: there is
-/// none.
-std::string wait_that_follows(const ClusterRecord& cluster, const TensorAccess& access) {
+/// What follows a load or a store in the program: the line of its tcgen05.wait, before its thread arrives anywhere, and
+/// that of the arrival after the wait. Empty: there is none.
+struct Following {
+  std::string wait, arrival;
+};
+
+Following what_follows(const ClusterRecord& cluster, const TensorAccess& access) {
   const char* const wait = access.kind == TensorAccessKind::load ? "wait::ld" : "wait::st";
   const machine::Kernel& kernel = cluster.kernel();
-  if (access.pc >= kernel.places.size() || kernel.places[access.pc].function == nullptr) return {};
+  Following found;
+  if (access.pc >= kernel.places.size() || kernel.places[access.pc].function == nullptr) return found;
   const auto& body = kernel.places[access.pc].function->body;
   const auto traits = kernel.traits.find(kernel.places[access.pc].function);
   for (size_t i = kernel.places[access.pc].instruction + size_t{1}; i < body.size(); ++i) {
     const auto has = [&](const char* modifier) {
       return std::find(body[i].modifiers.begin(), body[i].modifiers.end(), modifier) != body[i].modifiers.end();
     };
-    if (has(wait)) return kernel.describe_line(body[i].source);
+    if (has(wait) && found.wait.empty()) found.wait = kernel.describe_line(body[i].source);
+    const bool arrives = has("arrive");
+    if (arrives && !found.wait.empty()) found.arrival = kernel.describe_line(body[i].source);
     const bool meets = traits != kernel.traits.end() && i < traits->second.size() && traits->second[i].meets_block;
-    if (meets || has("arrive")) break;
+    if (meets || arrives) break;
   }
-  return {};
+  return found;
 }
 
 std::string cause_of(FindingLog& findings, const ClusterRecord& cluster, const TensorOrder& accesses,
@@ -229,7 +236,7 @@ std::string cause_of(FindingLog& findings, const ClusterRecord& cluster, const T
           WaitCause(findings, cluster).let_pass_by_unaware(side_of(cluster, before), side_of(cluster, now));
       if (!unaware.empty()) return unaware;
     }
-    if (conflict.flaw == TensorFlaw::not_waited && wait_that_follows(cluster, before).empty()) {
+    if (conflict.flaw == TensorFlaw::not_waited && what_follows(cluster, before).wait.empty()) {
       return missing_wait(before);
     }
     const std::string early =
@@ -276,12 +283,20 @@ std::string cause_of(FindingLog& findings, const ClusterRecord& cluster, const T
   }
   if (before.warp != now.warp && now.known != nullptr) {
     if (const std::string arrival = early_arrival(cluster, before, *now.known); !arrival.empty()) {
+      const Following after = what_follows(cluster, before);
+      if (!load && !after.arrival.empty() && !arrival.ends_with(after.arrival)) {
+        return fmt::format(
+            "the {0} was let begin by the {1}, which speaks only for what was stored before it. This store has its "
+            "tcgen05.wait::st at {2}, and an arrival follows at {3}: must the thread that issues the {0} wait for that "
+            "one, too?",
+            side_of(cluster, now).what, arrival, after.wait, after.arrival);
+      }
       return fmt::format("the accumulator is released before the {}, by the {}: arrive after tcgen05.wait::{}",
                          load ? "load" : "store", arrival, load ? "ld" : "st");
     }
   }
   if (conflict.flaw == TensorFlaw::not_waited) {
-    const std::string wait = wait_that_follows(cluster, before);
+    const std::string wait = what_follows(cluster, before).wait;
     if (before.warp == now.warp || wait.empty()) return missing_wait(before);
     return fmt::format(
         "the {} has not come to its tcgen05.wait::{} at {} yet, so that nobody knows of its end: does the {} take "
@@ -448,7 +463,7 @@ void TensorMemoryCheck::report(const ClusterRecord& cluster, State& state,
     }
     const auto written = state.written.find({now.warp, machine::first_lane(now.lanes)});
     if (conflict.flaw == TensorFlaw::unwritten && written != state.written.end() &&
-        written->second.column != conflict.range.column) {
+        written->second.column != conflict.range.column && written->second.columns == conflict.range.columns) {
       finding.likely_cause = fmt::format(
           "this thread's {} before was for {}: does it take another accumulator where it should go on with that one, "
           "as a scope that is one loop too deep does? Otherwise {}",

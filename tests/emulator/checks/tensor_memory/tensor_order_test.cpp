@@ -204,6 +204,26 @@ TEST_F(TensorOrderTest, FollowsStoresToAnotherWarp) {
       << text;
 }
 
+TEST_F(TensorOrderTest, SaysThatAStoreHasAnArrivalOfItsOwn) {
+  // Warp 0 stores in two pieces, and a thread of the other multiplies over both.
+  const std::string before = "tcgen05.fence::before_thread_sync;\n";
+  const std::string first = kStore + before + with(kArrive, "[bar+8]", "[bar]"),
+                    second = with(kStore, "[%r3]", "[%r3+4]") + before + kArrive;
+  const std::string right = start(32, 32, "@%first mbarrier.init.shared.b64 [bar+16], 1;\n") + "@%p0 bra MULTIPLY;\n" +
+                            first + with(second, "tcgen05.wait", "\nnanosleep.u32 3000;\ntcgen05.wait") +
+                            "bra DONE;\nMULTIPLY:\nsetp.ne.u32 %p1, %lane, 0;\n@%p1 bra DONE;\n" + wait(0, 0, "FIRST") +
+                            wait(1, 0, "SECOND") + kAfter + descriptors() + multiply() + commit(2) + "DONE:\n" +
+                            wait(2, 0, "ALL") + kFree;
+  expect_silence(run(right, kTwoWarps));
+  const std::string wrong = without(right, wait(1, 0, "SECOND"));
+  const std::string text = text_of(run(wrong, kTwoWarps));
+  EXPECT_NE(text.find("the tcgen05.mma was let begin by the arrival on bar[0] at " + line_of(wrong, "_, [bar];") +
+                      ", which speaks only for what was stored before it. This store has its tcgen05.wait::st at "),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("and an arrival follows at " + line_of(wrong, "_, [bar+8];")), std::string::npos) << text;
+}
+
 TEST_F(TensorOrderTest, FindsAMissingFenceBeforeAHandOverAmongThreadsThatMultiply) {
   const std::string right =
       start(1, 1) + "@!%first bra MET;\n" + descriptors() + multiply() +
@@ -226,6 +246,14 @@ TEST_F(TensorOrderTest, FindsAnAccumulatorThatNothingWasWrittenTo) {
   expect_one(run(wrong, kTwoWarps), "uninitialised accumulator",
              {"adds to columns 0 to 7 (lanes 0 to 127)", line_of(wrong, "tcgen05.mma"), "enable-input-d"});
   expect_silence(run(with(wrong, "%r14, 1;", "%r14, 0;"), kTwoWarps));
+  // The thread may have gone on from an accumulator of the same size, but not from one of another.
+  const auto after = [&](const std::string& resize, const std::string& back) {
+    const std::string other = "add.u32 %r8, %r15, 16;\n" + with(multiply(), "[%r15]", "[%r8]");
+    return text_of(run(with(wrong, multiply(true), resize + other + back + multiply(true)), kTwoWarps));
+  };
+  EXPECT_NE(after("", "").find("does it take another accumulator"), std::string::npos);
+  const std::string text = after("add.u32 %r14, %r14, 0x20000;\n", "sub.u32 %r14, %r14, 0x20000;\n");  // N is 16
+  EXPECT_NE(text.find("likely cause: the first tcgen05.mma of a tile must overwrite"), std::string::npos) << text;
 }
 
 /// A block-scaled multiplication by one thread; the four columns of A's scale factors, and those of B's, are elsewhere.
