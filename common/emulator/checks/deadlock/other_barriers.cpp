@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -162,6 +163,22 @@ Keeper keeper_of_slot(const Sleepers& sleepers, const Group& group) {
     full = &history;
     full_at = place.second;
     filled = own->clock;
+  }
+  if (full == nullptr) {
+    // Commits come when the tensor core has done: the one that follows the wait in the program fills the slot.
+    uint32_t nearest = std::numeric_limits<uint32_t>::max();
+    for (const auto& [place, history] : sleepers.histories()) {
+      const auto at = block->mbarriers.live.find(place.second);
+      if (place.first != block || history.passed_before_first || at == block->mbarriers.live.end()) continue;
+      if (at->second.phase == 0) continue;
+      history.phases.for_each(at->second.phase - 1, [&](const PhaseNote& note) {
+        const bool is_own = note.kind == PhaseNote::Kind::commit && note.block == block && is_of_group(note);
+        if (!is_own || note.pc <= last->pc || note.pc > nearest) return;
+        full = note.pc == nearest ? nullptr : &history;  // one of several slots: who knows which
+        full_at = place.second;
+        nearest = note.pc;
+      });
+    }
   }
   const auto live = block->mbarriers.live.find(full_at);
   if (full == nullptr || live == block->mbarriers.live.end()) return {};

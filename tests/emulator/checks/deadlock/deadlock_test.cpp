@@ -892,6 +892,10 @@ TEST_F(DeadlockTest, NamesTheReaderThatKeepsASlot) {
   expect_words(report_of(once + wait(0, 0, "C") + "END:\n", 96, {32, 64}),
                {"the slot has never been released since. Warps 1-2, which waited for bar[0]",
                 ", have not arrived there since. Is an arrival (a release) missing"});
+  const std::string commit = "@%p0 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];\n";
+  const std::string committed = if_warp(0, wait(1, 1, "A") + commit + wait(1, 0, "B"));
+  expect_words(report_of(committed + wait(0, 0, "C") + "END:\n", 64, {1, 32}),
+               {"the slot has never been released since. Warp 1, which waited for bar[0]"});
   // Before it fills the slot, warp 0 releases one of another ring, bar[2], for which warp 2 waits.
   const std::string between = if_warp(0, wait(1, 1, "A") + arrive(2) + arrive(0) + wait(1, 0, "B"));
   expect_words(
