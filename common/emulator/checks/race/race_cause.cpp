@@ -360,6 +360,7 @@ std::string RaceCause::with_copy(const PastAccess& thread, const Operation& copy
           line(last_copy->pc), name(order_.barrier(last_copy_barrier)), access);
     } else if (last != nullptr) {
       before = fmt::format("; the last wait before,{}, was for {}", line(last->pc), name(order_.barrier(last_barrier)));
+      if (last == last_copy && thread.writes()) before += ": does this write name another slot than that one's?";
     }
     return fmt::format(
         "nothing makes the {} wait for the copy: {} completes a phase when its bytes have come, and "

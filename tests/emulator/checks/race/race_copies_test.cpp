@@ -172,6 +172,13 @@ TEST_F(RaceTest, FindsAWriteByTheIssuerThatDoesNotWaitForItsCopy) {
   expect_one(run(kInit + "@!%first bra END;\n" + kCopy + "st.shared.u32 [%own], 1;\n" + wait(0, "0", "W") + "END:\n"),
              "race",
              {"nothing makes the write wait for the copy: bar[0]", "a thread that uses the memory again must wait"});
+  // Or has it waited for the copy into another slot?
+  const std::string other =
+      "mbarrier.arrive.expect_tx.shared.b64 _, [bar+8], 256;\n"
+      "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile+256], [%out], 256, [bar+8];\n";
+  expect_one(run(kInit + "@!%first bra END;\n" + kCopy + other + wait(1, "0", "OTHER") + "st.shared.u32 [%own], 1;\n" +
+                 wait(0, "0", "W") + "END:\n"),
+             "race", {"nothing makes the write wait for the copy: bar[0]", "was for bar[1]: does this write name"});
 }
 
 TEST_F(RaceTest, FindsASlotThatAThreadReleasesBeforeItsLastReadForAnotherToWrite) {
