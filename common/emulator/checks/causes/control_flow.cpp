@@ -1,6 +1,7 @@
 #include "emulator/checks/causes/control_flow.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace stagecraft::emulator::checks {
 
@@ -14,31 +15,62 @@ const std::vector<Instruction>* body_of(const machine::Kernel& kernel, uint32_t 
   return kernel.places[pc].instruction < body.size() ? &body : nullptr;
 }
 
-/// Which instructions of the function can be executed after one, without passing any for which `stops` is true. Nothing
-/// where that is not understood.
+/// Which instructions of the function can be executed from some on, those themselves among them, without passing any
+/// for which `stops` is true. Nothing where that is not understood.
 /// @param stops  of the index of an instruction; one that stops is reached itself
 template <typename Stops>
-std::optional<std::vector<bool>> reached_from(const machine::Kernel& kernel, uint32_t pc, const Stops& stops) {
-  const std::vector<Instruction>* body = body_of(kernel, pc);
-  if (body == nullptr) return std::nullopt;
-  const ptx::Function& function = *kernel.places[pc].function;
-  std::vector<bool> reached(body->size(), false);
-  std::vector<uint32_t> open{kernel.places[pc].instruction};
-  while (!open.empty()) {
-    const uint32_t at = open.back();
-    open.pop_back();
-    const auto next = successors(kernel, function, at);
-    if (!next) return std::nullopt;
-    for (const uint32_t each : *next) {
-      if (each >= body->size() || reached[each]) continue;
+std::optional<std::vector<bool>> reached_from(const machine::Kernel& kernel, const ptx::Function& function,
+                                              std::vector<uint32_t> next, const Stops& stops) {
+  std::vector<bool> reached(function.body.size(), false);
+  std::vector<uint32_t> open;
+  while (true) {
+    for (const uint32_t each : next) {
+      if (each >= reached.size() || reached[each]) continue;
       reached[each] = true;
       if (!stops(each)) open.push_back(each);
     }
+    if (open.empty()) return reached;
+    const auto after = successors(kernel, function, open.back());
+    if (!after) return std::nullopt;
+    open.pop_back();
+    next = *after;
   }
-  return reached;
+}
+
+/// The same, from what follows an instruction.
+template <typename Stops>
+std::optional<std::vector<bool>> reached_from(const machine::Kernel& kernel, uint32_t pc, const Stops& stops) {
+  if (body_of(kernel, pc) == nullptr) return std::nullopt;
+  const ptx::Function& function = *kernel.places[pc].function;
+  const auto next = successors(kernel, function, kernel.places[pc].instruction);
+  return next ? reached_from(kernel, function, *next, stops) : std::nullopt;
 }
 
 bool nowhere(uint32_t) { return false; }
+
+/// Which registers of a function are computed from the results of one instruction, those themselves among them.
+std::vector<bool> computed_from(const ptx::Function& function, uint32_t instruction) {
+  std::vector<bool> computed(function.registers.size(), false);
+  bool grew = false;
+  const auto note_results = [&](const Instruction& of) {
+    if (of.operands.empty() || of.operands[0].kind == ptx::OperandKind::address) return;
+    ptx::visit_registers(of.operands[0], [&](ptx::RegisterId reg) {
+      grew = grew || !computed[reg];
+      computed[reg] = true;
+    });
+  };
+  note_results(function.body[instruction]);
+  while (std::exchange(grew, false)) {
+    for (const Instruction& each : function.body) {
+      bool reads = each.guarded && computed[each.guard];
+      for (size_t i = 1; i < each.operands.size(); ++i) {
+        ptx::visit_registers(each.operands[i], [&](ptx::RegisterId reg) { reads = reads || computed[reg]; });
+      }
+      if (reads) note_results(each);
+    }
+  }
+  return computed;
+}
 
 }  // namespace
 
@@ -111,6 +143,31 @@ std::optional<std::vector<uint32_t>> next_block_barriers(const machine::Kernel& 
     if ((*after)[instruction] && traits[instruction].meets_block) barriers.push_back(other);
   }
   return barriers;
+}
+
+bool decides_way(const machine::Kernel& kernel, uint32_t load_pc, uint32_t to_pc) {
+  const std::vector<Instruction>* body = body_of(kernel, load_pc);
+  if (body == nullptr || body != body_of(kernel, to_pc)) return false;
+  const ptx::Function& function = *kernel.places[to_pc].function;
+  const std::vector<machine::InstructionTraits>& traits = kernel.traits.at(&function);
+  const uint32_t to = kernel.places[to_pc].instruction;
+  const std::vector<bool> computed = computed_from(function, kernel.places[load_pc].instruction);
+  for (uint32_t branch = 0; branch < body->size(); ++branch) {
+    if (!(*body)[branch].guarded || !computed[(*body)[branch].guard]) continue;
+    const auto ways = successors(kernel, function, branch);
+    bool leads_there = false, leads_elsewhere = false;
+    for (const uint32_t way : ways && ways->size() == 2 ? *ways : std::vector<uint32_t>()) {
+      bool meets = false;
+      const auto after = reached_from(kernel, function, {way}, [&](uint32_t each) {
+        meets = meets || traits[each].meets_block;
+        return traits[each].meets_block;
+      });
+      if (!after) return false;
+      ((*after)[to] ? leads_there : leads_elsewhere) |= (*after)[to] || meets;
+    }
+    if (leads_there && leads_elsewhere) return true;
+  }
+  return false;
 }
 
 bool may_come_to_barrier(const machine::Kernel& kernel, uint32_t pc, uint32_t number) {

@@ -35,6 +35,11 @@ bool may_come_before(const machine::Kernel& kernel, std::optional<uint32_t> pc, 
 /// cluster. Nothing where the code is not understood.
 std::optional<std::vector<uint32_t>> next_block_barriers(const machine::Kernel& kernel, uint32_t pc);
 
+/// Whether what a load brings decides if a thread comes to an instruction before any barrier of the block: a branch was
+/// computed from it, through registers, of which one way may lead there and the other leads to a barrier only. False
+/// where the code is not understood.
+bool decides_way(const machine::Kernel& kernel, uint32_t load_pc, uint32_t to_pc);
+
 /// Whether a thread may come to a barrier of the block with this number, from an instruction. True where the code is
 /// not understood.
 bool may_come_to_barrier(const machine::Kernel& kernel, uint32_t pc, uint32_t number);

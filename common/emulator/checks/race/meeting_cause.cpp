@@ -96,10 +96,19 @@ std::string RaceCause::barrier_left_out(const PastAccess& before, const PresentA
   const bool is_one_line =
       std::all_of(after_write->begin(), after_write->end(), [&](uint32_t pc) { return line(pc) == line(barrier); });
   if (!is_one_line || line(barrier).empty()) return {};
-  return fmt::format(
-      "; warp {} comes to {}{} after the write, and warp {} to no barrier after the read: is there one "
-      "that it leaves out before?",
-      before.agent % warps, kernel.describe_instruction(barrier), line(barrier), now.warp % warps);
+  const std::string decided = decided_by_race(now.record.pc());
+  return fmt::format("; warp {} comes to {}{} after the write, and warp {} to no barrier after the read: {}",
+                     before.agent % warps, kernel.describe_instruction(barrier), line(barrier), now.warp % warps,
+                     decided.empty() ? "is there one that it leaves out before?" : decided);
+}
+
+std::string RaceCause::decided_by_race(uint32_t pc) const {
+  for (const auto& [load, other] : findings_.racing()) {
+    if (!decides_way(cluster_.kernel(), load, pc)) continue;
+    return fmt::format("which of the two a thread does depends on what it reads{}, and that races with the access{}",
+                       line(load), line(other));
+  }
+  return {};
 }
 
 }  // namespace stagecraft::emulator::checks

@@ -103,6 +103,9 @@ class RaceCause {
   /// "; warp 0 comes to bar.sync at ring.cu:41 after the write, and ...": for a read by a thread that comes to no
   /// barrier of the block any more; empty: that is not so, or not known.
   std::string barrier_left_out(const PastAccess& before, const PresentAccess& now) const;
+  /// Where a load decides whether a thread comes to this instruction or to a barrier, and takes part in a race that was
+  /// found: which; empty: there is none.
+  std::string decided_by_race(uint32_t pc) const;
   /// The lanes of the warp that made the access and have arrived at the barrier after it.
   machine::LaneMask arrived_since(const PastAccess& access, uint32_t barrier) const;
   /// A barrier of the same array that no copy completes on and that this warp has never waited for; empty: none.

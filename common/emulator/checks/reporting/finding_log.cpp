@@ -58,7 +58,10 @@ void FindingLog::add_suspicion(const machine::Cluster& cluster, uint32_t pc, std
   suspicions_.emplace(add(cluster, std::move(identity), std::move(finding)), pc);
 }
 
-void FindingLog::note_race(uint32_t one_pc, uint32_t other_pc) { racing_.insert({one_pc, other_pc}); }
+void FindingLog::note_race(uint32_t one_pc, uint32_t other_pc) {
+  racing_.emplace(one_pc, other_pc);
+  racing_.emplace(other_pc, one_pc);
+}
 
 void FindingLog::add_detail(size_t number, const machine::Cluster& cluster, std::string detail) {
   findings_[number].later.push_back({cluster.now, std::move(detail)});

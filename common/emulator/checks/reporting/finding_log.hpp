@@ -55,6 +55,8 @@ class FindingLog {
   void withdraw(size_t number) { withdrawn_.insert(number); }
   /// Takes note of a race that these instructions take part in.
   void note_race(uint32_t one_pc, uint32_t other_pc);
+  /// The instructions that take part in races so far, and another with which each races.
+  const std::map<uint32_t, uint32_t>& racing() const { return racing_; }
   /// Adds to a finding a detail that was found out now.
   void add_detail(size_t number, const machine::Cluster& cluster, std::string detail);
 
@@ -74,7 +76,7 @@ class FindingLog {
   /// What was claimed again and is still to be added: others may be claimed and added before.
   std::set<std::string> replaced_;
   std::vector<machine::Finding> findings_;
-  std::set<uint32_t> racing_;              ///< instructions
+  std::map<uint32_t, uint32_t> racing_;    ///< instructions, and another with which each races
   std::map<size_t, uint32_t> suspicions_;  ///< findings that a race would explain: their instructions, by number
   std::set<size_t> withdrawn_;
 };

@@ -1,4 +1,5 @@
 // Races among threads.
+#include "emulator/scheduling/findings.hpp"
 #include "fixtures/race_fixture.hpp"
 
 namespace stagecraft::emulator::checks {
@@ -26,6 +27,42 @@ TEST_F(RaceTest, TellsThePairThatNeedsTheStrongestBarrier) {
              {"f.cu:3", "f.cu:4", "__syncthreads()"});
   expect_one(run("@%first st.shared.u32 [tile], 0;\nbar.sync 0;\n" + body, {.threads = 32}), "race",
              {"f.cu:3", "f.cu:4", "__syncwarp()"});
+}
+
+TEST_F(RaceTest, SaysThatARaceDecidesWhoComesToABarrier) {
+  // Thread 0 writes in each round of a loop, and sets in the second the word by which all may leave it.
+  const auto rounds = [](const std::string& start, const std::string& before_store, const std::string& load) {
+    return start +
+           "\n@%first st.shared.u32 [tile], 0;\n@%first st.shared.u32 [bar], 0;\nbar.sync 0;\nAGAIN: " + before_store +
+           R"(
+add.u32 %r1, %r1, 1;
+shr.u32 %r2, %r1, 1;
+@%first st.shared.u32 [tile], %r2;
+@%first st.shared.u32 [bar], %r1;
+bar.sync 0;
+)" + load + R"(
+setp.eq.u32 %p1, %r2, 0;
+@%p1 bra AGAIN;
+nanosleep.u32 1000;
+ld.shared.u32 %r3, [bar];
+)";
+  };
+  const auto reported = [&](const std::string& body) {
+    machine::LaunchResult result = run(body, {.threads = 128});
+    machine::fold_consequences(result.diagnostics);
+    return result;
+  };
+  const std::string together = "mov.u32 %r1, 0;", load = "ld.shared.u32 %r2, [tile];";
+  const machine::LaunchResult raced = reported(rounds(together, "", load));
+  expect_one(raced, "race", {"f.cu:8", "f.cu:11", "1 more report follows from this one: race at f.cu:15"});
+  EXPECT_NE(raced.diagnostics.at(0).consequences.at(0).likely_cause.find(
+                "which of the two a thread does depends on what it reads at f.cu:11, and that races with the access"),
+            std::string::npos);
+  expect_silence(reported(rounds(together, "bar.sync 0;", load)));
+  // Here warps 2 and 3 leave a round before the others, whatever is read.
+  const machine::LaunchResult apart = reported(rounds("shr.u32 %r1, %warp, 1;", "", "ld.shared.u32 %r4, [tile];"));
+  EXPECT_EQ(apart.diagnostics.size(), 2u) << text_of(apart);
+  EXPECT_NE(text_of(apart).find("is there one that it leaves out before?"), std::string::npos) << text_of(apart);
 }
 
 TEST_F(RaceTest, NamesAnArrivalThatSpeaksForTooFew) {
