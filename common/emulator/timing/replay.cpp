@@ -49,7 +49,8 @@ class Replay {
         schedule_(*trace.code, chip),
         machine_(schedule_of_machine_code(trace, schedule_, chip)),
         places_(chip.multiprocessors, Multiprocessor(chip.l1_bytes_capacity)),
-        block_places_(chip, places_, fitting_blocks(trace)) {
+        block_places_(chip, places_, fitting_blocks(trace)),
+        ends_(size_t{chip.multiprocessors} * kSubPartitions) {
     for (uint32_t i = 0; i < chip.multiprocessors; ++i) places_[i].index = i;
     if (trace.order.alone) {
       launch_ = chip.launch_alone;
@@ -64,16 +65,21 @@ class Replay {
   Result run() {
     // What a launch that may overlap does before it waits for the one before, it does meanwhile.
     start_clusters(trace_.order.overlaps ? 0 : launch_, /*at_once=*/true);
-    while (!events_.empty()) {
+    for (;;) {
+      if (std::isfinite(ends_.first().at) && (events_.empty() || ends_.is_before(events_.top()))) {
+        now_ = ends_.first().at;
+        end_parts(ends_.first().part);
+        continue;
+      }
+      if (events_.empty()) break;
       const ReplayEvent event = events_.top();
       events_.pop();
       now_ = event.at;
       switch (event.kind) {
         case EventKind::warp: advance(*warps_[event.index]); break;
-        case EventKind::part_end: end_parts(event); break;
         case EventKind::arrival:
           // A store may end after the warps of its cluster.
-          if (clusters_[event.index]) arrive(*clusters_[event.index], static_cast<uint32_t>(event.value));
+          if (clusters_[event.index]) arrive(*clusters_[event.index], event.value);
           break;
         case EventKind::copy: ask_for_lines(places_[event.index]); break;
         case EventKind::start_cluster: start_clusters(now_, /*at_once=*/false); break;
@@ -85,7 +91,7 @@ class Replay {
   L2Contents take_l2() { return memory_.take_contents(); }
 
  private:
-  void plan(double at, EventKind kind, uint32_t index, uint64_t value = 0) {
+  void plan(double at, EventKind kind, uint32_t index, uint32_t value = 0) {
     events_.push({std::max(at, now_), ++order_, kind, index, value});
   }
 
@@ -415,20 +421,19 @@ class Replay {
   }
 
   void plan_end(const Multiprocessor& place, uint32_t quarter) {
-    const SubPartition& part = place.parts[quarter];
-    const double at = part.next_end();
-    if (at >= 0) plan(at, EventKind::part_end, place.index * kSubPartitions + quarter, part.version());
+    NextEnds::End end;
+    if (const double at = place.parts[quarter].next_end(); at >= 0) end.at = std::max(at, now_), end.order = ++order_;
+    end.part = place.index * kSubPartitions + quarter;
+    ends_.plan(end);
   }
 
-  void end_parts(const ReplayEvent& event) {
-    Multiprocessor& place = places_[event.index / kSubPartitions];
-    const uint32_t quarter = event.index % kSubPartitions;
-    SubPartition& part = place.parts[quarter];
-    if (part.version() != event.value) return;
-    std::vector<uint32_t> ended;
-    part.finished(now_, ended);
+  void end_parts(uint32_t number) {
+    Multiprocessor& place = places_[number / kSubPartitions];
+    const uint32_t quarter = number % kSubPartitions;
+    ended_pieces_.clear();
+    place.parts[quarter].finished(now_, ended_pieces_);
     plan_end(place, quarter);
-    for (const uint32_t id : ended) {
+    for (const uint32_t id : ended_pieces_) {
       ReplayedWarp& warp = *warps_[id];
       spend(warp, Spent::running, warp.alone);
       spend(warp, Spent::crowded, now_ - warp.since - warp.alone);
@@ -706,6 +711,8 @@ class Replay {
   size_t next_cluster_ = 0, ended_ = 0;
   double quarter_at_ = 0, three_quarters_at_ = 0;  ///< when so many clusters had ended
   ReplayEvents events_;
+  NextEnds ends_;
+  std::vector<uint32_t> ended_pieces_;  ///< their warps, of the latest end
   uint64_t order_ = 0;
   double launch_ = 0;  ///< when the launch before has ended, and this one may use what it has written
   double now_ = 0, end_ = 0;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <queue>
 #include <utility>
@@ -101,16 +103,44 @@ struct RunningCluster {
   std::vector<double> products_end;    ///< by rank: of the last product that was issued
 };
 
-enum class EventKind : uint8_t { warp, part_end, arrival, copy, start_cluster };
+enum class EventKind : uint8_t { warp, arrival, copy, start_cluster };
 
 struct ReplayEvent {
   double at;
   uint64_t order;  ///< among equals, what was planned first comes first
   EventKind kind;
-  uint32_t index;  ///< the warp's, the sub-partition's, the multiprocessor's or the cluster's number
-  uint64_t value;  ///< the sub-partition's version, or the gate
+  uint32_t index;  ///< the warp's, the multiprocessor's or the cluster's number
+  uint32_t value;  ///< the gate
   bool operator>(const ReplayEvent& other) const { return at != other.at ? at > other.at : order > other.order; }
 };
 using ReplayEvents = std::priority_queue<ReplayEvent, std::vector<ReplayEvent>, std::greater<>>;
+
+/// When a piece of code next ends on each sub-partition. Nearly each event changes one of these, so they are in a tree
+/// of the earlier ones of two: a queue would be full of ends that are void.
+class NextEnds {
+ public:
+  struct End {
+    double at = std::numeric_limits<double>::infinity();  ///< never
+    uint64_t order = 0;                                   ///< as of an event
+    uint32_t part = 0;                                    ///< the sub-partition's number
+  };
+  explicit NextEnds(size_t parts) : leaves_(std::bit_ceil(parts)), ends_(2 * leaves_) {}
+  void plan(const End& end) {
+    size_t node = leaves_ + end.part;
+    ends_[node] = end;
+    while ((node /= 2) != 0) {
+      const End &a = ends_[2 * node], &b = ends_[2 * node + 1];
+      ends_[node] = a.at != b.at ? (a.at < b.at ? a : b) : a.order < b.order ? a : b;
+    }
+  }
+  const End& first() const { return ends_[1]; }
+  bool is_before(const ReplayEvent& event) const {
+    return first().at != event.at ? first().at < event.at : first().order < event.order;
+  }
+
+ private:
+  size_t leaves_;
+  std::vector<End> ends_;  ///< the leaves last
+};
 
 }  // namespace stagecraft::emulator::timing

@@ -59,9 +59,12 @@ void SubPartition::share(std::span<Piece> pieces, std::array<double, kPipes>& le
 }
 
 void SubPartition::set_rates() {
-  std::stable_sort(pieces_.begin(), pieces_.end(), [](const Piece& a, const Piece& b) {
+  const auto is_first = [](const Piece& a, const Piece& b) {
     return a.block != b.block ? a.block < b.block : a.done < b.done;
-  });
+  };
+  if (!std::is_sorted(pieces_.begin(), pieces_.end(), is_first)) {
+    std::stable_sort(pieces_.begin(), pieces_.end(), is_first);
+  }
   std::array<double, kPipes> left;
   left.fill(1);
   for (size_t first = 0; first < pieces_.size();) {
@@ -69,7 +72,6 @@ void SubPartition::set_rates() {
     share(std::span(pieces_).subspan(first, behind - first), left);
     first = behind;
   }
-  ++version_;
 }
 
 void SubPartition::start(double now, uint32_t block, uint32_t warp, const CodePart& part) {

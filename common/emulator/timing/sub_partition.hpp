@@ -26,8 +26,6 @@ class SubPartition {
   double next_end() const;
   /// Removes the pieces that have ended by `now` and appends their warps, of which there may be none.
   void finished(double now, std::vector<uint32_t>& warps);
-  /// Changes with each start and end: an end that was planned before a change is void.
-  uint64_t version() const { return version_; }
   double issued() const { return issued_; }      ///< cycles in which the scheduler has issued
   double products() const { return products_; }  ///< cycles of mma.sync
 
@@ -49,7 +47,6 @@ class SubPartition {
 
   std::vector<Piece> pieces_;  ///< by block, and of a block those that have issued least first
   double now_ = 0, issued_ = 0, products_ = 0;
-  uint64_t version_ = 0;
 };
 
 }  // namespace stagecraft::emulator::timing
