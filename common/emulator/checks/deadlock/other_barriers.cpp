@@ -167,7 +167,9 @@ Keeper keeper_of_slot(const Sleepers& sleepers, const Group& group) {
   if (full == nullptr) {
     // Commits come when the tensor core has done: the one that follows the wait in the program fills the slot.
     uint32_t nearest = std::numeric_limits<uint32_t>::max();
-    for (const auto& [place, history] : sleepers.histories()) {
+    for (const auto& each : sleepers.histories()) {
+      const auto& place = each.first;
+      const BarrierHistory& history = each.second;
       const auto at = block->mbarriers.live.find(place.second);
       if (place.first != block || history.passed_before_first || at == block->mbarriers.live.end()) continue;
       if (at->second.phase == 0) continue;
