@@ -862,7 +862,8 @@ class Search {
     std::vector<std::pair<Format, Format>> pairs;  // written, read
     if (s_.mma_k == 16) pairs = {{kBf16, kF16}, {kF16, kBf16}};
     if (s_.mma_k == 32) pairs = {{kE4m3, kE5m2}, {kE5m2, kE4m3}};
-    for (const auto& [written, read] : pairs) {
+    for (const auto& pair : pairs) {
+      const Format &written = pair.first, &read = pair.second;
       const auto taken = [&](std::span<const double> elements) {
         std::vector<double> all;
         for (const double element : elements) {
