@@ -1,9 +1,16 @@
 #include "harness/product_mistakes.hpp"
 
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+
+#include <bit>
+#include <cmath>
 #include <cstdint>
 #include <numeric>
 #include <optional>
 #include <regex>
+#include <span>
 #include <utility>
 
 #include "harness/random.hpp"
@@ -225,36 +232,24 @@ std::vector<WrongReading> wrong_readings(const TileLayout& tile) {
 
 // ---- How the tensor core reads an element ---------------------------------------------------------------------------
 
-/// A format of floating-point elements, of 8 or 16 bits.
-struct Format {
-  const char* name;
-  int exponent, mantissa;  // bits
-  bool has_infinities = true;
+/// An element of one format, read as one of another of as many bits; NaN where that is infinite, and nothing where the
+/// value is not one of the first.
+template <typename Written, typename Read>
+std::optional<double> read_as(double value) {
+  const Written written(static_cast<float>(value));
+  if (!std::isfinite(value) || static_cast<float>(written) != value) return std::nullopt;
+  const double read = static_cast<float>(std::bit_cast<Read>(written));
+  return std::isinf(read) ? NAN : read;
+}
 
-  int smallest() const { return 2 - (1 << (exponent - 1)); }  // exponent of a normal number
-
-  double value_of(uint32_t bits) const {
-    const uint32_t field = bits >> mantissa & ((1u << exponent) - 1), fraction = bits & ((1u << mantissa) - 1);
-    const bool ends = has_infinities ? field == (1u << exponent) - 1 : (bits | 1u << (exponent + mantissa)) == 0xff;
-    const double size =
-        field == 0 ? std::ldexp(fraction, smallest() - mantissa)
-                   : std::ldexp((1u << mantissa) + fraction, static_cast<int>(field) - 1 + smallest() - mantissa);
-    return ends ? NAN : std::copysign(size, bits >> (exponent + mantissa) != 0 ? -1.0 : 1.0);
-  }
-
-  /// The bits of a value; nothing where it is not one of the format's.
-  std::optional<uint32_t> bits_of(double value) const {
-    if (!std::isfinite(value)) return std::nullopt;
-    const int power = value == 0 ? smallest() : std::max(std::ilogb(value), smallest());
-    const double units = std::ldexp(std::abs(value), mantissa - power);  // of the last bit
-    const double bits = units + std::ldexp(power - smallest(), mantissa);
-    if (bits >= std::ldexp(1, exponent + mantissa)) return std::nullopt;
-    const uint32_t all = static_cast<uint32_t>(bits) | uint32_t{std::signbit(value)} << (exponent + mantissa);
-    return value_of(all) == value ? std::optional(all) : std::nullopt;
-  }
+struct FormatMistake {
+  const char *written, *read;  ///< formats
+  std::optional<double> (*value)(double);
 };
-
-constexpr Format kBf16{"bf16", 8, 7}, kF16{"f16", 5, 10}, kE4m3{"e4m3", 4, 3, false}, kE5m2{"e5m2", 5, 2};
+constexpr FormatMistake kFormatMistakes16[] = {{"bf16", "f16", read_as<__nv_bfloat16, __half>},
+                                               {"f16", "bf16", read_as<__half, __nv_bfloat16>}};
+constexpr FormatMistake kFormatMistakes8[] = {{"e4m3", "e5m2", read_as<__nv_fp8_e4m3, __nv_fp8_e5m2>},
+                                              {"e5m2", "e4m3", read_as<__nv_fp8_e5m2, __nv_fp8_e4m3>}};
 
 // ---- Searching ------------------------------------------------------------------------------------------------------
 
@@ -859,17 +854,16 @@ class Search {
 
   /// Elements of one format that are taken for those of another.
   void formats() {
-    std::vector<std::pair<Format, Format>> pairs;  // written, read
-    if (s_.mma_k == 16) pairs = {{kBf16, kF16}, {kF16, kBf16}};
-    if (s_.mma_k == 32) pairs = {{kE4m3, kE5m2}, {kE5m2, kE4m3}};
-    for (const auto& pair : pairs) {
-      const Format &written = pair.first, &read = pair.second;
+    std::span<const FormatMistake> mistakes;
+    if (s_.mma_k == 16) mistakes = kFormatMistakes16;
+    if (s_.mma_k == 32) mistakes = kFormatMistakes8;
+    for (const FormatMistake& mistake : mistakes) {
       const auto taken = [&](std::span<const double> elements) {
         std::vector<double> all;
         for (const double element : elements) {
-          const std::optional<uint32_t> bits = written.bits_of(element);
-          if (!bits) return std::vector<double>();
-          all.push_back(read.value_of(*bits));
+          const std::optional<double> value = mistake.value(element);
+          if (!value) return std::vector<double>();
+          all.push_back(*value);
         }
         return all;
       };
@@ -878,7 +872,7 @@ class Search {
         const bool of_a = (which & 1) != 0, of_b = (which & 2) != 0;
         if ((of_a && taken_a.empty()) || (of_b && taken_b.empty())) continue;
         const std::string whose = !of_b ? "A" : !of_a ? "B" : "A and B";
-        try_sums("the elements of " + whose + " are " + written.name + ", and are read as " + read.name +
+        try_sums("the elements of " + whose + " are " + mistake.written + ", and are read as " + mistake.read +
                      ". Which format does the instruction descriptor name?",
                  [&](int r, int c) {
                    if (r >= s_.m || c >= s_.n) return 0.0;
