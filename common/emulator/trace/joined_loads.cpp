@@ -7,6 +7,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "emulator/state/register_writes.hpp"
+
 namespace stagecraft::emulator::trace {
 namespace {
 
@@ -38,8 +40,7 @@ class Alignments {
         const ptx::Instruction& instruction = function.body[i];
         if (instruction.operands.empty()) continue;
         const uint64_t result = of_result(instruction, traits[i].computes);
-        ptx::visit_registers(instruction.operands[0], [&](ptx::RegisterId id) {
-          if (instruction.operands[0].kind == ptx::OperandKind::address) return;
+        machine::for_each_written(instruction, [&](ptx::RegisterId id) {
           const uint64_t before = of_register_[id], after = before == 0 ? result : std::min(before, result);
           changes = changes || after != before;
           of_register_[id] = after;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "emulator/state/register_writes.hpp"
+
 namespace stagecraft::emulator::checks {
 
 namespace {
@@ -53,8 +55,7 @@ std::vector<bool> computed_from(const ptx::Function& function, uint32_t instruct
   std::vector<bool> computed(function.registers.size(), false);
   bool grew = false;
   const auto note_results = [&](const Instruction& of) {
-    if (of.operands.empty() || of.operands[0].kind == ptx::OperandKind::address) return;
-    ptx::visit_registers(of.operands[0], [&](ptx::RegisterId reg) {
+    machine::for_each_written(of, [&](ptx::RegisterId reg) {
       grew = grew || !computed[reg];
       computed[reg] = true;
     });
