@@ -528,27 +528,10 @@ TEST_F(RaceTest, AnnouncesNothingWhereNobodyListens) {
   expect_silence(run(exchange(32, "")));
 }
 
-TEST_F(RaceTest, NamesTheArrivalThatAWriterDoesNotWaitFor) {
-  const std::string body = R"(@%first mbarrier.init.shared.b64 [bar], 32;
-    mov.u32 %r1, tile;
-    mad.lo.u32 %other, %lane, 4, %r1;
-    bar.sync 0;
-    setp.eq.u32 %p1, %warp, 1;
-    @%p1 bra READ;
-    nanosleep.u32 20000;
-    st.shared.u32 [%other], %thread;
-    bra END;
-    READ: ld.shared.u32 %r2, [%other];
-    mbarrier.arrive.shared.b64 _, [bar];
-    END:
-  )";
-  expect_one(run(body), "race",
-             {"the read is followed by the arrival on bar[0] at " + line_of(body, "mbarrier.arrive"),
-              "the thread that writes has never waited there: it must, before the write"});
-}
-
-TEST_F(RaceTest, AsksForTheSlotWhereAWriterWaitsForAnotherThanTheReaderReleases) {
-  const std::string body = R"(@%first mbarrier.init.shared.b64 [bar], 32;
+/// Warp 1 reads and arrives at bar[0]; later warp 0 writes the same.
+/// @param wait  what it does before
+std::string write_after_release(const std::string& wait) {
+  return R"(@%first mbarrier.init.shared.b64 [bar], 32;
     @%first mbarrier.init.shared.b64 [bar+8], 32;
     mov.u32 %r1, tile;
     mad.lo.u32 %other, %lane, 4, %r1;
@@ -556,14 +539,26 @@ TEST_F(RaceTest, AsksForTheSlotWhereAWriterWaitsForAnotherThanTheReaderReleases)
     setp.eq.u32 %p1, %warp, 1;
     @%p1 bra READ;
     nanosleep.u32 20000;
-    WAIT: mbarrier.try_wait.parity.shared.b64 %p7, [bar+8], 1;
-    @!%p7 bra WAIT;
-    st.shared.u32 [%other], %thread;
+    )" + wait +
+         R"(st.shared.u32 [%other], %thread;
     bra END;
     READ: ld.shared.u32 %r2, [%other];
     mbarrier.arrive.shared.b64 _, [bar];
     END:
   )";
+}
+
+TEST_F(RaceTest, NamesTheArrivalThatAWriterDoesNotWaitFor) {
+  const std::string body = write_after_release("");
+  expect_one(run(body), "race",
+             {"the read is followed by the arrival on bar[0] at " + line_of(body, "mbarrier.arrive"),
+              "the thread that writes has never waited there: it must, before the write"});
+}
+
+TEST_F(RaceTest, AsksForTheSlotWhereAWriterWaitsForAnotherThanTheReaderReleases) {
+  const std::string body = write_after_release(R"(WAIT: mbarrier.try_wait.parity.shared.b64 %p7, [bar+8], 1;
+    @!%p7 bra WAIT;
+    )");
   expect_one(run(body), "race",
              {"the read is followed by the arrival on bar[0] at " + line_of(body, "mbarrier.arrive"),
               "since its last wait at " + line_of(body, "try_wait") +
